@@ -135,13 +135,12 @@ def ours(path: Path) -> Telling:
 
 def kernels(path: Path) -> Telling:
     """Answer what the command asks: breakdown, steps and kernels of each rank."""
-    from dataclasses import replace  # noqa: PLC0415 - the peer must not pay for it
-
     from forensics.analyses.traces.breakdown import by_rank  # noqa: PLC0415
     from forensics.analyses.traces.kernels import kernels as table  # noqa: PLC0415
     from forensics.analyses.traces.steps import steps  # noqa: PLC0415
     from forensics.io.limits import DEFAULT  # noqa: PLC0415
     from forensics.pipeline import ingest_run  # noqa: PLC0415
+    from forensics.values import replace  # noqa: PLC0415
 
     run = ingest_run(path, limits=replace(DEFAULT, device_only=True))
     found, marks = table(run), steps(run)

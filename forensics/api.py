@@ -5,7 +5,6 @@ Nothing here reads settings of the machine or of the folder it is called in: wha
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from forensics.scale.choice import Spread
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 from forensics.store.sql import ask
+from forensics.values import field_names
 
 if TYPE_CHECKING:
     import pandas as pd  # pyright: ignore[reportMissingTypeStubs] # it ships none
@@ -129,7 +129,7 @@ class OpenRun:
             report = pipeline.with_figures(self.run, report)
         if redact:
             report = redacted(report, self.run, *self.run.bases)
-        return Report(**{f.name: getattr(report, f.name) for f in dataclasses.fields(report)})
+        return Report(**{name: getattr(report, name) for name in field_names(report)})
 
     def _repr_html_(self) -> str:
         """List the tables with their rows."""

@@ -6,28 +6,28 @@ is evidence from somebody else, so a file inside a run never configures the tool
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import math
 import os
 import tomllib
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct, field
+
 from forensics.errors import UsageError
 from forensics.model import Severity, Shape
 from forensics.registry import Rule
+from forensics.values import replace
 
 KEYS = ("ignore", "fail-on", "metrics", "rules")
 FAIL_ON = (*(s.value for s in Severity), "never", *(s.value for s in Shape))
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     """What the user asked for.
 
     `metrics` gives printed names their canonical ones, `origins` names where each value came from, and `notes` what was
@@ -84,7 +84,7 @@ class Config:
         _known(dict.fromkeys(self.ignore), tuple(ids), "ignore")
         for rule in every:
             self.for_rule(rule)
-        return dataclasses.replace(self, ignore=tuple(ids[name] for name in self.ignore))
+        return replace(self, ignore=tuple(ids[name] for name in self.ignore))
 
 
 def load(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.patterns import lazily
 
@@ -82,8 +83,7 @@ _THINGS: tuple[re.Pattern[str], ...] = tuple(
 _CODE = (".py", ".pyx", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".so")
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Which failure it is, over runs, and what it is bound to: a checkpoint, a shard, a data position or a device."""
 
     root: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
+
+from msgspec import Struct, field
 
 from forensics import registry
 from forensics.analyses.checkpoints import last_clean
@@ -31,6 +32,7 @@ from forensics.store.fill import fill, held_bytes
 from forensics.store.gather import Given, Rows, issues_frame, issues_of, run_from, sources_frame
 from forensics.store.run import Run
 from forensics.store.slices.cutting import may_be_cut
+from forensics.values import replace
 
 #: A run of more bytes than this is spilled to the store on disk instead of staying in memory.
 IN_MEMORY_BYTES = 256 << 20
@@ -49,8 +51,7 @@ class RuleConfig(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(Struct, frozen=True):
     """The configuration of nobody: no rule ignored, every threshold as shipped, or as a run is judged by already."""
 
     ignore: tuple[str, ...] = ()
@@ -63,8 +64,7 @@ class Defaults:
         return self.thresholds[rule.config] if rule.config in self.thresholds else rule.config()
 
 
-@dataclass
-class _Gathered:
+class _Gathered(Struct):
     tables: dict[str, Rows] = field(default_factory=dict[str, Rows])
     files: list[FileCoverage] = field(default_factory=list[FileCoverage])
     issues: list[Issue] = field(default_factory=list[Issue])
@@ -95,8 +95,7 @@ class _Gathered:
         return run_from(name, self.tables)
 
 
-@dataclass
-class _Told:
+class _Told(Struct):
     tell: Callable[[Progress], None] | None
     of_files: int
     of_bytes: int
@@ -113,8 +112,7 @@ class _Told:
         self.start()
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far the reading is: files and bytes that are done, of all; of many runs, `unit` is what is counted."""
 
     files: int

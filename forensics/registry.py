@@ -12,12 +12,13 @@ import importlib
 import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
 from importlib.resources import files
 from types import FunctionType, ModuleType
 from typing import Any, Literal, TypeVar, Unpack, cast
+
+from msgspec import Struct, field
 
 from forensics.declared import SHAPES, Declared, Fields, ShapeName, named
 from forensics.model import Evidence, Finding, Onset, Shape
@@ -34,8 +35,7 @@ _MARK = "__forensics__"
 _NOWHERE = Onset()
 
 
-@dataclass(frozen=True, slots=True)
-class Sniff:
+class Sniff(Struct, frozen=True):
     """What makes a file look like a format: magic bytes at the start, globs on the path in the run or the base name.
 
     A file is offered to the ingesters whose `magic`, `path` or `glob` matches, in this order; `fallback` is asked last.
@@ -47,8 +47,7 @@ class Sniff:
     path: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ingester:
+class Ingester(Struct, frozen=True):
     """A reader of one format on disk: `read(opened, out, limits)`; raises `NotMine` for another's content.
 
     `growth`: bytes of rows in memory for each byte of a file; `device_growth`: the same under `Limits.device_only`.
@@ -69,8 +68,7 @@ class Ingester:
     slicing: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A symptom and the function that finds it.
 
     `config` is the class of the thresholds that its page lists; `find(run, config)` gives its findings, or `find(run)`
@@ -123,8 +121,7 @@ class Rule:
         return Finding(self.id, title=title, because=because, evidence=evidence, onset=onset, **told)
 
 
-@dataclass(frozen=True, slots=True)
-class Renderer:
+class Renderer(Struct, frozen=True):
     """A way to write a report: `render(report) -> Iterator[str]`, and `many(reports)` where several are one document.
 
     `styled`: both take the style of the terminal, too; `drawn`: the report needs its figures.
@@ -139,8 +136,7 @@ class Renderer:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Struct, frozen=True):
     """A plugin that could not be loaded, kept so that the report can say why."""
 
     kind: Kind
@@ -148,8 +144,7 @@ class Broken:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
+class Registry(Struct, frozen=True):
     """All plugins, by kind; built once and never changed."""
 
     rules: tuple[Rule, ...] = ()

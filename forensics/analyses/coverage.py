@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import polars as pl
 
@@ -19,6 +18,7 @@ from forensics.knowledge.scores import direction
 from forensics.model import Coverage
 from forensics.store.gather import stored_coverage
 from forensics.store.run import Run
+from forensics.values import replace
 
 
 def coverage_of(run: Run) -> Coverage:

@@ -8,9 +8,8 @@ high confidence all were right.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.pace.account import paced
 from forensics.analyses.recorded import is_evaluation_only
@@ -34,16 +33,14 @@ _NO_TIME = "; no time of a step tells whether it became slower"
 _SETTLES = "an exit code of 0, or the scheduler's record of the job, would settle it"
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """How far health is shown: `confidence` is None when it is not."""
 
     confidence: Confidence | None
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Records:
+class _Records(Struct, frozen=True):
     """Training records (once where several stores hold them), losses among them, and how many are not finite.
 
     `steps` counts the steps at which training printed a loss. Of a run that was started again only the last attempt's

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.series import keys_of, metric_rows
 from forensics.knowledge.vocabulary import stands_for, words_for
@@ -21,8 +21,7 @@ from forensics.store.run import Run
 _MOST = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Consumed:
+class Consumed(Struct, frozen=True):
     """One source of data: its share of all that was consumed, out of 1, and the last row that says it."""
 
     label: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.series import metric_records, metric_rows, of_each_source
 from forensics.case.steps import rises
@@ -25,8 +25,7 @@ _CLOSING_LINES = 6
 SURVIVED_STEPS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A marker in a source."""
 
     source: str
@@ -38,8 +37,7 @@ class Mark:
     byte: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """Training records of one source in order: places, steps and ranks, of equal length.
 
     `ranks` are those that log steps, None where lines name none.
@@ -74,8 +72,7 @@ class Steps:
         return seen
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(Struct, frozen=True):
     """Success and start markers in order, and the training records of each source."""
 
     successes: tuple[Mark, ...]

@@ -6,9 +6,9 @@ Only the first three prove that it came to its end. A log that stops may have be
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.end_markers import ends_the_log, last_lines, marks_of
 from forensics.case.joined.stores import counted_records
@@ -25,8 +25,7 @@ _BROKEN = frozenset(("FAILED", "KILLED"))
 _CODE = "exit code "
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """How far training came: `done` of `plan` in `unit` (step or epoch); `plan` is None where none is known."""
 
     done: int | None = None
@@ -40,8 +39,7 @@ class Reach:
         return f"{self.unit} {self.done}" + (f" of {self.plan}" if counts_alike else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """What says that a run ended, and how far it came.
 
     `success` is its end marker or its exit code of 0; `status` what a tracker recorded (FINISHED, FAILED, KILLED,

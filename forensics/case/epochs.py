@@ -5,9 +5,8 @@ Steps are those that the run itself counts by: optimizer steps, or epochs where 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.joined.stores import counted
 from forensics.case.progress import ledger
@@ -16,8 +15,7 @@ from forensics.case.steps import at
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class EpochScale:
+class EpochScale(Struct, frozen=True):
     """`steps` of the run in one epoch, 1 where its steps are epochs, and the step at which epoch 0 is over."""
 
     steps: float

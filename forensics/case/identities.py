@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import lazily
@@ -24,8 +24,7 @@ _NODE_NAMES = lazily(r"([A-Za-z](?:[\w.-]*[A-Za-z.-])?)(?:\[(\d+(?:-\d+)?(?:,\d+
 _MOST_NODES = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Identities:
+class Identities(Struct, frozen=True):
     """Users and hosts, sorted."""
 
     users: tuple[str, ...] = ()

@@ -9,11 +9,11 @@ else their last record. A record that gives an epoch alone stands at the step th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.epochs import counts_epochs, epoch_scale
 from forensics.case.progress import ledger, same_process
@@ -25,8 +25,7 @@ from forensics.store.run import Run
 _CLOCK_NS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Track:
+class Track(Struct, frozen=True):
     """The training records of one source in the order in which they were written: places, steps, times in ns.
 
     A time is -1 where none was printed. A database fills its pages from their ends, so places need not rise.

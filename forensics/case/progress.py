@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.case.series import metric_records
@@ -33,8 +33,7 @@ _SPEAKER = ("source", "attempt", "rank")
 _COUNTER = (*_SPEAKER, "name", "unit", "plan", "dialect")
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(Struct, frozen=True):
     """One counter of one source: `done` of `plan` at its last frame, which stands at `line` (or record `seq`).
 
     `what`: train, eval, data, download, sampling, or empty where nothing tells; `unit`: step (of the run), batch (of an
@@ -73,8 +72,7 @@ class Counter:
         return self.done >= self.last or is_close(self.done, self.last, 0 if self.is_bar else self.every)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """How far the settings say that training goes: `unit` is step or epoch."""
 
     unit: str
@@ -84,8 +82,7 @@ class Plan:
     line: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(Struct, frozen=True):
     """All counters, those of training by their ends, and the plans of the settings."""
 
     counters: tuple[Counter, ...] = ()

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.processes.lives import Life, boundaries, lives
 from forensics.case.tracked_runs import Tracked, own_frames, tracked
@@ -26,6 +26,7 @@ from forensics.knowledge.folders import is_part_of_job, is_run
 from forensics.patterns import lazily
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
+from forensics.values import replace
 
 #: Run folders of trackers, which are named by an id: W&B, MLflow.
 _TRACKED = (lazily(r"^(?:offline-)?run-\d{8}_\d{6}-\w{4,}$"), lazily(r"^[0-9a-f]{32}$"))
@@ -39,8 +40,7 @@ _ALIKE = 0.5
 _INTERVALS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One of several runs of a place: its folder, relative to the place, the sources that are its own, and why.
 
     `tracked` says what of a tracker's database is the run's own.

@@ -8,13 +8,13 @@ by its key and holds the numbers of its rows; `metric_rows` gives those of some 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.case.steps import key_of, of_training, parts
@@ -33,8 +33,7 @@ _DENSE = 20
 _PIECE_ROWS = 500_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Index:
+class Index(Struct, frozen=True, eq=False):
     """All metric rows, and which of them belong to which series.
 
     `keys` has a row for each series in the order of their first records: `source`, `attempt`, `rank`, `raw_name`,
@@ -137,8 +136,7 @@ def _nothing(*, coded: bool) -> pl.LazyFrame:
     return pl.LazyFrame(schema={name: text if kind == pl.String else kind for name, kind in TABLES["metrics"].items()})
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(Struct, frozen=True):
     """What makes the columns of metric rows, of all or of some: made once for all questions."""
 
     every: bool

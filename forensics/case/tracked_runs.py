@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import cast
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.processes.lives import Life, boundaries
 from forensics.store.run import Run
@@ -24,8 +24,7 @@ _BY_ATTEMPT = frozenset(("metrics", "progress"))
 _SEVERAL = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Tracked:
+class Tracked(Struct, frozen=True):
     """One run of a database: its name there, its attempts, and what its facts stand under (nothing: the last run)."""
 
     store: str

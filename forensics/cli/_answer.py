@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from forensics.errors import ExitCode
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from forensics.model import Coverage
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The result of a command; `notes` go to stderr, `text` to stdout or to the file `out`, `also` to files."""
 
     text: str

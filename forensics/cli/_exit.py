@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.errors import ExitCode
 from forensics.model import Coverage, Finding, Outcome, Report, Severity
@@ -11,8 +12,7 @@ from forensics.model import Coverage, Finding, Outcome, Report, Severity
 _NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """When a run that could be read should fail the caller."""
 
     fail_on: str = Severity.ERROR.value

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from forensics import config, pipeline, registry
 from forensics.case.runs import parts, split
@@ -25,6 +26,7 @@ from forensics.io.safe_text import printable
 from forensics.model import Report
 from forensics.report.phrases import plural
 from forensics.store.run import Run
+from forensics.values import replace
 
 #: So many diagnoses are added to a history at once: a process that is stopped loses half a minute of work.
 _KEPT_AT_ONCE = 100
@@ -33,8 +35,7 @@ _SEE = "forensics history"
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What a command line asks of its runs."""
 
     runs: tuple[str, ...]
@@ -72,8 +73,7 @@ def _beside(runs: Sequence[Run], reports: Sequence[Report]) -> list[str]:
     return [printable(note) for note in notes([Sibling(*one) for one in zip(runs, reports, strict=True)])]
 
 
-@dataclass(slots=True)
-class _Judge:
+class _Judge(Struct):
     """Judges places by some settings, against the runs `bases`, and looks failures up in the `past`.
 
     `told` is how runs were told apart and what they tell of each other, `read` the runs of which that speaks, `added`

@@ -6,11 +6,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import Struct
 
 from forensics.cli import _complete
 from forensics.config import FAIL_ON, suggestion
@@ -114,8 +114,7 @@ ENGINES = ("local", "ray")
 _AUTO = ("auto", "always", "never")
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """In which format, where to, and how it looks."""
 
     format: str = "text"

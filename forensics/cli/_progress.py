@@ -7,8 +7,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from typing import TextIO
+
+from msgspec import Struct, field
 
 from forensics.pipeline import Progress
 
@@ -37,8 +38,7 @@ def watched(*, quiet: bool, stream: TextIO | None = None) -> Generator[Callable[
             to.flush()
 
 
-@dataclass
-class _Line:
+class _Line(Struct):
     stream: TextIO
     began: float = field(default_factory=time.monotonic)
     last: Progress | None = None

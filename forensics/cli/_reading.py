@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
+
 from forensics.io.limits import DEFAULT
 from forensics.io.places.named import place_of
+from forensics.values import replace
 
 if TYPE_CHECKING:
     from forensics.case.identities import Identities
@@ -22,8 +24,7 @@ T = TypeVar("T")
 _STDIN = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """Where the tables are kept, whether names are hidden, whether progress is shown, and where files are read.
 
     `jobs` is the number of processes, None for as many as pay; `engine` says on which machines they are.

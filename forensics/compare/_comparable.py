@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from functools import cache
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.pace.work import work_of
 from forensics.io.tables import table_rows
@@ -17,8 +17,7 @@ _NOTHING = frozenset({"null", "none", '""', "~"})
 _SAME_WORK = 1.01
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One thing that differs: what it is, under which key, and the two values as text."""
 
     what: str

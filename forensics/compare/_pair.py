@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.pace.pauses import Steps
 from forensics.analyses.pace.steady import Steady
@@ -20,8 +20,7 @@ _PAIRS, _PAIR_SHARE, _CORRELATED = 20, 0.5, 0.3
 _SAME_SHARE, _SAME_DISTANCE = 0.25, 0.12
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """Difference of mean log times, candidate minus base (positive: slower), with its standard error.
 
     `effective` is the number of independent values in the smaller run; `sd_long` the deviations of both runs that make
@@ -38,8 +37,7 @@ class Estimate:
     slow_share: tuple[float, float, float] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """Log times of one run that take part, and their steps."""
 
     logs: Floats

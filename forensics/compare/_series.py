@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.pace.clocks import Clock, clocks
 from forensics.analyses.pace.pauses import Steps, warmup
@@ -20,8 +20,7 @@ _FINE = 0.01
 FEWEST = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """Times of one clock over all attempts of a run, the warm-up of later attempts cut off.
 
     `seconds` per `unit` and `steps`, shape (n,); `interval` the steps between records; `quantum` the printing unit.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil, exp, inf, log1p, sqrt
+
+from msgspec import Struct
 
 from forensics.compare._pair import Estimate
 from forensics.stats.student import hypot, t_quantile, t_tail
@@ -23,8 +24,7 @@ class Answer(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """What a comparison asks: `alpha` one-sided, the smallest change worth telling, and what runs differ by themselves.
 
     `tolerance` and `max_slowdown` are relative changes of throughput; `run_noise` is the standard deviation of the
@@ -49,8 +49,7 @@ class Policy:
         return log1p(self.tolerance)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A verdict on one ratio. All changes are of throughput: negative is slower.
 
     `possible` tells what would be said if identical runs did not differ: the lower of the two tiers. `min_detectable`

@@ -6,8 +6,9 @@ A section is a module whose name does not begin with `_`, with one value, `SECTI
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.compare.model import Diff, Options, Section
 from forensics.registry import values
@@ -16,8 +17,7 @@ from forensics.store.run import Run
 _PACKAGE = "forensics.compare.sections"
 
 
-@dataclass(frozen=True, slots=True)
-class SectionKind:
+class SectionKind(Struct, frozen=True):
     """A way to compare: `compare(bases, cand, options)` gives a section, or None where the runs hold nothing of it."""
 
     name: str

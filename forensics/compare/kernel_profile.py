@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.traces.breakdown import by_rank, by_step
 from forensics.analyses.traces.gaps import idle_causes
@@ -21,8 +21,7 @@ from forensics.store.run import Run
 Naming = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """A category's time: summed over streams, its share of that sum, and the number of kernels."""
 
     name: str
@@ -31,8 +30,7 @@ class Share:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """All runs of one kernel; `count` of them took `time_ns` together."""
 
     name: str
@@ -41,8 +39,7 @@ class Kernel:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A step on the host, and what the device did with the work that it launched."""
 
     step: int
@@ -54,8 +51,7 @@ class Step:
     memory_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(Struct, frozen=True):
     """Gaps of one cause."""
 
     cause: str
@@ -64,8 +60,7 @@ class Idle:
     longest_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Loader:
+class Loader(Struct, frozen=True):
     """Waiting for the data loader; `share` is of the steps' time, None without steps."""
 
     calls: int
@@ -74,8 +69,7 @@ class Loader:
     in_process: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RankProfile:
+class RankProfile(Struct, frozen=True):
     """One trace: times are of unions of intervals, exact; `overlap_ns` is communication under computation."""
 
     source: str
@@ -103,8 +97,7 @@ class RankProfile:
         return self.overlap_ns / self.comm_ns if self.comm_ns else None
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """How long a rank waited for the others in shared collectives; `chance` that one came last so often by chance."""
 
     rank: int
@@ -114,8 +107,7 @@ class Wait:
     chance: float
 
 
-@dataclass(frozen=True, slots=True)
-class KernelProfile:
+class KernelProfile(Struct, frozen=True):
     """All traces of a run, by rank; `waits` has the rank that waited least first."""
 
     name: str

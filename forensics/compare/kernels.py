@@ -5,10 +5,10 @@ Times are per step and rank where both have steps, so that windows of different 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.traces.gpu import gpu_rows
 from forensics.compare.kernel_profile import KernelProfile, Naming, profile
@@ -17,8 +17,7 @@ from forensics.store.run import Run
 State = Literal["new", "gone", "grew", "shrank", "same"]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A category or a kernel in both traces; times in nanoseconds and counts per `KernelDiff.per`."""
 
     name: str
@@ -43,8 +42,7 @@ class Change:
         return "grew" if self.change_ns > 0 else "shrank" if self.change_ns < 0 else "same"
 
 
-@dataclass(frozen=True, slots=True)
-class KernelDiff:
+class KernelDiff(Struct, frozen=True):
     """What changed from `base` to `cand`, the largest change first; `idle` is by cause, then the loader's wait."""
 
     base: KernelProfile

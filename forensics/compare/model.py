@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from forensics.compare.decide import Answer, Policy
 from forensics.model import Evidence, Number
@@ -12,8 +13,7 @@ from forensics.model import Evidence, Number
 _EMPTY: Mapping[str, Number | None] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """What the caller asked: a metric by name, the policy, and whether to compare what is not comparable."""
 
     metric: str | None = None
@@ -22,8 +22,7 @@ class Options:
     anyway: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SideSummary:
+class SideSummary(Struct, frozen=True):
     """One run of a comparison: records used, their median as the metric is printed, what was set aside."""
 
     run: str
@@ -35,8 +34,7 @@ class SideSummary:
     pause_share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """One part of a comparison.
 
     `answer` is None for a section that only tells. `facts` are lines of label and text for people, `numbers` are for
@@ -61,8 +59,7 @@ class Section:
     rows: tuple[Mapping[str, Number | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Struct, frozen=True):
     """A whole comparison; a regression of any section decides, else the first section that could compare something."""
 
     bases: tuple[str, ...]

@@ -8,12 +8,12 @@ something is not determined. `checklist.tsv` holds what a change of each setting
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.settings import settings
@@ -37,8 +37,7 @@ _SIGMAS, _WORSE = 3.0, 0.01
 _BY_HEART = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Sibling:
+class Sibling(Struct, frozen=True):
     """One run of a place and what was said of it."""
 
     run: Run

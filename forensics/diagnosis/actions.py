@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from forensics.action import Action, Setting
 from forensics.analyses.memory.series import MEANINGS
@@ -22,6 +23,7 @@ from forensics.knowledge.errors import ErrorLine, row_for, row_of
 from forensics.model import Finding, Shape, Verdict
 from forensics.patterns import lazily
 from forensics.store.run import Run
+from forensics.values import replace
 
 #: Beyond the first ones the rest of a list is not read.
 MOST = 4
@@ -32,8 +34,7 @@ _HOST_FAMILY = "host_memory"
 _UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """What conditions ask for.
 
     `on` is the backend or `unknown`, whose memory it is, `ranks`, `saves` and `no_snapshot`; `line` is the error line.

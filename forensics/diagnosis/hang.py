@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.hang.clock import clock_offsets
 from forensics.analyses.hang.collectives import Recorded, recorded
@@ -20,12 +20,12 @@ from forensics.case.world import world
 from forensics.model import Evidence
 from forensics.rules.hang.decide import Decision, decision
 from forensics.store.run import Run
+from forensics.values import replace
 
 _EVIDENCE = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Common:
+class Common(Struct, frozen=True):
     """The last collective that all recorded members of a group entered; `site` is `file:line function` or empty."""
 
     group: str
@@ -34,8 +34,7 @@ class Common:
     site: str
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """Ranks that wait in one operation, and for whom."""
 
     group: str
@@ -46,8 +45,7 @@ class Waiting:
     awaited: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RankState:
+class RankState(Struct, frozen=True):
     """One rank: its last step, time (ISO 8601, the node's own clock) and words, and what it was at."""
 
     rank: int
@@ -60,8 +58,7 @@ class RankState:
     exit_code: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hang:
+class Hang(Struct, frozen=True):
     """Everything that `forensics hang` shows; the verdict itself is the triage's."""
 
     decision: Decision | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.analyses.memory.ranks import Imbalance, imbalances
@@ -12,8 +12,7 @@ from forensics.analyses.snapshots.per_device import Growth, Snapshot, grown, sna
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The worst value of one metric of one rank in two runs, in its unit."""
 
     metric: str
@@ -23,8 +22,7 @@ class Change:
     cand: float
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Struct, frozen=True):
     """What two runs or snapshots differ in: peaks of series, and what each stack holds more."""
 
     base: str
@@ -32,8 +30,7 @@ class Diff:
     grown: tuple[Growth, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """The memory of one run; each series stands with its reading."""
 
     run: str

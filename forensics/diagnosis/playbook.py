@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.action import Check, Gap, Setting
 from forensics.analyses.recorded import asked, recorded
@@ -23,8 +24,7 @@ from forensics.store.run import Run
 _NO_VERDICT, _HEALTHY = "none", "healthy"
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
+class _Walk(Struct, frozen=True):
     """What the checks of one run are decided by; `ask` are the signals that it could have recorded."""
 
     seen: Mapping[str, Recorded]

@@ -11,7 +11,6 @@ An error of an earlier attempt is told, and decides nothing where a later attemp
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import reduce
 
 from forensics.analyses.health import Health, health_of
@@ -33,6 +32,7 @@ from forensics.model import (
     Verdict,
 )
 from forensics.store.run import Run
+from forensics.values import replace
 
 _CHAIN = 6
 #: A run may come to its end and have learned nothing, or slowly.

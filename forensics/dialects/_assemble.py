@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.dialects import _counters
 from forensics.dialects._match import Batch
@@ -43,8 +43,7 @@ _WINDOW = 32
 RECENT = _WINDOW + 1
 
 
-@dataclass(slots=True)
-class Stream:
+class Stream(Struct):
     """What is remembered of one stream (dialect, rank) from block to block; `first` are its first steps, from `at` on.
 
     `at` is the number (`seq`) of the segment that has the first of them.
@@ -100,8 +99,7 @@ def advance(stream: Stream, steps: Ints) -> Ints:
     return numbers.astype(np.int64)
 
 
-@dataclass(slots=True)
-class Memory:
+class Memory(Struct):
     """What one dialect remembers of a file from chunk to chunk."""
 
     streams: dict[int, Stream] = field(default_factory=dict[int, Stream])

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+
+from msgspec import Struct
 
 from forensics.dialects import _lines
 from forensics.dialects.spec import TAILS, Line, N
@@ -25,8 +26,7 @@ _NUMBER = lazily(rf"{N}[kKMGBTPE]?")
 _RUNS = lazily(r"(?P<digits>[0-9]+)|(?P<blanks> +)|(?P<other>[^0-9 ]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """An anchored pattern whose groups are, in order, `names`; `of_tail` tells keys of the tail from groups."""
 
     pattern: str

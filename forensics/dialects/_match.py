@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.dialects import _layouts, _lines, _numbers, _times
 from forensics.dialects.names import canonical
@@ -34,8 +34,7 @@ SCHEMA = {"row": pl.Int64(), "raw_name": pl.String(), "name": pl.String(), "valu
 _FEW = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Matches of one `Line`: `meta` has one row per match; `values` has columns row, raw_name, name, value.
 
     `claims`: no other line reads metrics of these segments.
@@ -47,8 +46,7 @@ class Batch:
     claims: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class How:
+class How(Struct, frozen=True):
     """How lines are read: `year` is for stamps that print none; `times` knows where the stamps of these lines are.
 
     `finite`: a line in which NaN or ±inf is printed, as where a number is missing, does not fit.
@@ -59,8 +57,7 @@ class How:
     times: Times | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """A line from which a layout was learned: its kind, as printed, and without its prefix."""
 
     kind: int
@@ -69,8 +66,7 @@ class Sample:
     text: str
 
 
-@dataclass(slots=True)
-class Learned:
+class Learned(Struct):
     """The layouts of one dialect in one file, by kind of line; `fresh` are those that nobody has looked at yet."""
 
     year: int = 1970

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.io.tables import table_rows
 from forensics.patterns import lazily
@@ -21,8 +21,7 @@ _CLOCK = lazily(r"\d:\d+:\d")
 _LOOKED_AT = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """One way to print a time: where it is found, its width up to the seconds, and its parts as groups."""
 
     pattern: re.Pattern[str]

@@ -7,14 +7,14 @@ a data set, a download or samples. `plans.tsv` names what says how far training 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.io.tables import table_rows
 
 
-@dataclass(frozen=True, slots=True)
-class PlanName:
+class PlanName(Struct, frozen=True):
     """One name of a plan: its pattern, its unit (step or epoch), and a literal of the log lines that tell it."""
 
     pattern: str

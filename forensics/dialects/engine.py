@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.dialects import _counters, _lines, _times, handover, prefixes
 from forensics.dialects._assemble import Memory, Stream, assemble, empty, needs_whole_file
@@ -34,8 +34,7 @@ _MASK = "0"
 _RANK = "([0-9]{1,5})"
 
 
-@dataclass(frozen=True, slots=True)
-class Direct:
+class Direct(Struct, frozen=True):
     """A layout that begins at the line's begin.
 
     `plain`: it has no prefix but begins as one may, so a line that has one is not its own. `quiet`: no error signature
@@ -103,14 +102,12 @@ def _runs(text: str) -> list[str]:
     return re.findall(r"[0-9]+|[^0-9]+", text)
 
 
-@dataclass(slots=True)
-class _Used:
+class _Used(Struct):
     direct: Direct
     lines: int = 0
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     dialect: Dialect
     learned: Learned
     directs: list[_Used] = field(default_factory=list[_Used])

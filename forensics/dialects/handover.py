@@ -7,11 +7,11 @@ the parts say, and their rows are put right where that changes them. Parts that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.dialects._assemble import recent, restarts
 from forensics.dialects.events import floods
@@ -27,8 +27,7 @@ NO_RANK = -1
 COUNTED = ("metrics", "checkpoints", "progress")
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """The metric lines of one rank: how often they began anew, and their first and last steps.
 
     `kind` is the kind of line that is watched; `at` the number (`seq`) of the first of them, None where there is none.
@@ -42,8 +41,7 @@ class Stream:
     recent: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Drained:
+class Drained(Struct, frozen=True):
     """So many rows of a table that came from one dialect at once; `dialect` is its number."""
 
     table: str
@@ -51,8 +49,7 @@ class Drained:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
+class Handover(Struct, frozen=True):
     """What one part says of itself.
 
     `heads` are how often lines of the log's head came again, `tracebacks` how many are events; `streams` are those of
@@ -69,8 +66,7 @@ class Handover:
     ranked: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """What is added to the attempts of a stream in one part: `by`, and one more from the segment `again` on."""
 
     by: int = 0
@@ -81,8 +77,7 @@ class Shift:
 Shifts = Mapping[int, Mapping[int, Shift]]
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """How the rows of each part change: restarts by stream, and events that the flood takes; `left_out` by code."""
 
     parts: tuple[Handover, ...]
@@ -125,8 +120,7 @@ class Joined:
         return pl.Series(owned(added))
 
 
-@dataclass(slots=True)
-class _Counted:
+class _Counted(Struct):
     """A stream over the parts so far."""
 
     kind: int | None = None

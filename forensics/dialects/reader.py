@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.dialects import _counters, _lines, _times, prefixes
 from forensics.dialects.engine import Matcher, Tables
@@ -25,8 +25,7 @@ _EVENTS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """What may be kept of one file: characters of a quote, lines of a traceback; `year` for stamps that print none."""
 
     quote_chars: int = 400

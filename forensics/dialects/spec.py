@@ -12,9 +12,10 @@ Names of groups with a fixed meaning: `step epoch epochs iter iters max_steps ra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,16 +44,14 @@ Meaning = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A printed name's canonical name, and the factor that brings its number to the unit in that name."""
 
     canonical: str
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One kind of line.
 
     `needle` is a literal that stands in every such line (case-sensitive); it decides speed, so choose a rare one.
@@ -74,8 +73,7 @@ class Line:
     carry: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Nan:
+class Nan(Struct, frozen=True):
     """What a trainer makes of NaN, so that rules know what its log hides.
 
     `prints`: `nan` where the loss is; `number` where the writer's own filter puts a zero or a stale loss in its place;
@@ -89,8 +87,7 @@ class Nan:
     show: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """The lines of one trainer, and what is known of it.
 
     `sniff`: patterns, any of which marks a sampled line as this dialect's; by default the patterns of `metrics` lines.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.report.phrases import plural
 
 
-@dataclass(slots=True)
-class Record:
+class Record(Struct):
     """One row: the step as the file had it, the time and epoch of its first point, and values by tag (None: null)."""
 
     step: int | None

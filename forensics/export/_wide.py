@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.export._records import Record, moved_note, records_of, tags_of
 from forensics.export.points import seconds, series_of
@@ -15,16 +14,14 @@ AXES = ("source", "attempt", "rank", "step", "epoch", "timestamp")
 _TAKEN = frozenset((*AXES, *STEPS, *EPOCHS, *TIMES, *CONSTANTS))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One record: where it stands, and its values by column."""
 
     axes: dict[str, str | float]
     values: dict[str, float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Wide:
+class Wide(Struct, frozen=True):
     """The rows, the columns of metrics in the order of their first point, and what the shape costs."""
 
     rows: tuple[Row, ...]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import inf, nextafter
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.dialects.names import canonical
 from forensics.export.target import Selection
@@ -27,8 +27,7 @@ _HASH_DIGITS = 8
 _NOT_IN_A_NAME = lazily(r"[^A-Za-z0-9._=+@-]+|^[.-]+|^$")
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """The points of one attempt of one rank in one source; `stem` names the source in a path, `several` attempts."""
 
     source: str

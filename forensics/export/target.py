@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from types import MappingProxyType
 from typing import cast
 
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.export import targets
 
@@ -21,8 +21,7 @@ _NO_EXITS: Mapping[str, int] = MappingProxyType({})
 _NO_CONFIG: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The points to write: rows of the table `metrics`, in the order (source, attempt, rank, seq).
 
     `wide` asks for one row per record in place of one per point. `exits` are exit codes by source, `config` the JSON
@@ -36,24 +35,21 @@ class Selection:
     config: Mapping[str, str] = field(default_factory=lambda: _NO_CONFIG)
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """One file to write; `path` is relative to the place asked for, and empty for a target of a single file."""
 
     path: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
+class Export(Struct, frozen=True):
     """The files of an export, and in words what the target could not hold as it was (`notes`)."""
 
     files: tuple[File, ...]
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A way to write points: a single file, or a `folder` of them; `wide` when it can write one row per record.
 
     `opening` are lines to copy that open what was written: PLACE stands for it in a shell, FILE in Python.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.joined.stores import counted
 from forensics.case.steps import SERIES, at
@@ -17,6 +17,7 @@ from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.model import Report
 from forensics.patterns import lazily
 from forensics.store.run import Run
+from forensics.values import replace
 
 _MOST_CURVES = 8
 _FOREIGN = lazily(r"[^A-Za-z0-9_./-]+")
@@ -26,8 +27,7 @@ _SQUEEZED, _TAIL = 0.2, 5.0
 _TIMES = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """The rows of one metric that are drawn, a frame for each series; `culprits` are ranks at fault.
 
     `by_step`: every row has a step.

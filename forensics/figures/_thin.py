@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 
 from forensics.figure import Curve, Gap
 from forensics.stats.spread import Floats
+from forensics.values import replace
 
 #: So many points a figure shows at most, over all of its curves; more are finer than a pixel.
 MOST_POINTS = 2400

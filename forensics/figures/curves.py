@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import polars as pl
 
@@ -15,6 +14,7 @@ from forensics.figures._metric import Metric, chart_of, metric_of, rows_of
 from forensics.figures.kind import FigureKind
 from forensics.model import Report, Severity, Shape
 from forensics.store.run import Run
+from forensics.values import replace
 
 _ALWAYS = ("loss", "grad_norm")
 _MOST_CHARTS = 8

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.figure import Figure
 from forensics.model import Report, Shape
@@ -12,8 +13,7 @@ from forensics.registry import values
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class FigureKind:
+class FigureKind(Struct, frozen=True):
     """A way to draw a run: `make(run, report)` gives figures, none where the run has nothing of it; `order` its place.
 
     Keys of figures are unique in a run; baselines that were given are `run.bases`. Where the verdict's shape is one of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import groupby
 
 from forensics.analyses.memory.series import Series, series_of
@@ -13,6 +12,7 @@ from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.figures.kind import FigureKind
 from forensics.model import Report, Shape
 from forensics.store.run import Run
+from forensics.values import replace
 
 _MOST_CHARTS = 4
 _MOST_CURVES = 8

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from forensics.analyses.snapshots.per_device import Leak, Share, Snapshot, site_of
 from forensics.figure import Block, Flame
@@ -91,8 +92,7 @@ def _note(stacks: int, least: float) -> str:
     return f"{stacks:,} stacks; blocks below {least:.1%} of the whole are put together; {deep}"
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """A frame while stacks are being laid on each other."""
 
     value: float = 0.0

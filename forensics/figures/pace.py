@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from math import exp
 
@@ -16,6 +15,7 @@ from forensics.figures._thin import MOST_POINTS, note_of, thinned
 from forensics.figures.kind import FigureKind
 from forensics.model import Report, Shape
 from forensics.store.run import Run
+from forensics.values import replace
 
 #: Fewer times are no chart.
 FEWEST = 12

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import polars as pl
 
@@ -18,6 +17,7 @@ from forensics.figures.kind import FigureKind
 from forensics.figures.pace import FEWEST as FEWEST_TIMES
 from forensics.model import Report
 from forensics.store.run import Run
+from forensics.values import replace
 
 #: More charts than this nobody looks through.
 _MOST_CHARTS = 48

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
+from msgspec import Struct
 
 from forensics import figure, pipeline
 from forensics.case.identities import Identities, identities_of
@@ -26,17 +26,17 @@ from forensics.model import UNREADABLE, Coverage, FileCoverage, FileStatus, Issu
 from forensics.scale import wire
 from forensics.store.run import Run
 from forensics.store.unit import address
+from forensics.values import replace
 
 #: Code of the issue that says that a run could not be judged.
 NOT_JUDGED = "run-not-judged"
-_KINDS = {kind.__name__: kind for kind in vars(figure).values() if hasattr(kind, "__dataclass_fields__")}
+_KINDS = {kind.__name__: kind for kind in vars(figure).values() if isinstance(kind, type) and issubclass(kind, Struct)}
 #: So many small runs, or bytes of them, are one task: what a process that dies has to do again, one by one.
 _TASK_RUNS, _TASK_BYTES = 8, 16 << 20
 _MOST_CHARS = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """A run by what the user calls it, by where every process finds it, and the bytes that it holds."""
 
     name: str
@@ -44,8 +44,7 @@ class Named:
     size_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class How:
+class How(Struct, frozen=True):
     """How runs are read and judged, and what is wanted of them beside the report.
 
     `store` is the folder of their tables, nothing for memory; `bases` are runs to compare with; `keeps`
@@ -60,8 +59,7 @@ class How:
     keeps: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """Some runs to judge."""
 
     runs: tuple[Named, ...]
@@ -77,16 +75,14 @@ class Task:
         return tuple(replace(self, runs=(run,)) for run in self.runs)
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """A figure as JSON, by the name of its kind."""
 
     kind: str
     figure: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The report of one run, without its figures; what a history keeps of it; the names that are to be hidden."""
 
     report: Report
@@ -103,8 +99,7 @@ class Answer:
         return replace(self.report, figures=tuple(figures))
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """What is said of one folder, which may hold several runs.
 
     `refused` says why it could not be read, `failed` why it could not be judged.
@@ -115,8 +110,7 @@ class Judged:
     failed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """What became of a task: something for each of its runs, in their order."""
 
     judged: tuple[Judged, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics import pipeline
 from forensics.case.runs import parts
@@ -19,16 +20,14 @@ MANY = 16
 _NUMBER = lazily(r"(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """One folder of a fleet: its place, and the size of what it holds."""
 
     place: Place
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(Struct, frozen=True):
     """The runs of a place in the natural order of their names, why they are runs, and the files beside them."""
 
     members: tuple[Member, ...]

@@ -8,9 +8,10 @@ a name is left to others, save in the folders of other trackers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.errors import NotMine
 from forensics.formats.rows.out import Out
@@ -25,8 +26,7 @@ _HEAD_BYTES = 4096
 _TEXT = bytes({*range(32, 127), 7, 8, 9, 10, 12, 13, 27, *range(0x80, 0x100)})
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """One kind of file: its names, its first bytes with their offsets, what it is, and why it is not read."""
 
     globs: tuple[str, ...]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from forensics.errors import InputError, PlaceError, UsageError
 from forensics.history.past import Past, line_of, past_in
@@ -29,8 +30,7 @@ _MOST_BYTES = 64 << 20
 _MOST_FILES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """What a history holds, and how many of its files or lines could not be used."""
 
     past: tuple[Past, ...] = ()

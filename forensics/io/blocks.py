@@ -8,7 +8,8 @@ and its line end; the bytes between are lost and stated.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.io.disk import Ledger, Piece
 from forensics.io.limits import Limits
@@ -17,8 +18,7 @@ _SEARCH_BYTES = 64 << 10
 _LARGE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """Whole lines of a decoded stream: `offset` is where `data` starts in it, `first_line` its 1-based line number.
 
     Only the last block of a stream may lack a line end. A block that ends with a cut line lacks the bytes before that
@@ -55,8 +55,7 @@ def _whole(data: bytes, line_bytes: int) -> int:
     return max(end, data.rfind(b"\r", end) + 1) if len(data) - end > line_bytes else end
 
 
-@dataclass(slots=True)
-class _Cutter:
+class _Cutter(Struct):
     """`carry` is the unfinished line, which began at `at`; `dropped` counts its bytes beyond `line_bytes`."""
 
     line_bytes: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from forensics.io.disk import Disk, Ledger, Piece
 from forensics.io.limits import Limits
@@ -52,8 +53,7 @@ class _Inflate(Protocol):
     def copy(self) -> _Inflate: ...
 
 
-@dataclass(slots=True)
-class _Gzip:
+class _Gzip(Struct):
     inflate: _Inflate = field(default_factory=lambda: zlib.decompressobj(wbits=31))
 
     def step(self, data: bytes) -> tuple[bytes, bytes, bool]:
@@ -95,8 +95,7 @@ class _Zstd:
         return out, self._frame.unused_data if self._frame.eof else b"", self._frame.eof
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
+class _Format(Struct, frozen=True):
     """How one format is read; `step_bytes` is how much of it is fed at once.
 
     zstd has no bound on what one call returns, and 4 bytes can stand for 128 KiB: 2 KiB in is at most 64 MiB out.
@@ -165,8 +164,7 @@ def plain(disk: Disk, ledger: Ledger, limits: Limits, begin: int = 0, end: int |
         at += len(data)
 
 
-@dataclass(slots=True)
-class _Input:
+class _Input(Struct):
     """Compressed bytes that are not used yet; `ledger.disk_bytes` is the position of the first of them."""
 
     disk: Disk

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from forensics.errors import InputError
 from forensics.io.limits import DEFAULT, Limits
@@ -29,8 +30,7 @@ _OTHER_RANKS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(Struct, frozen=True):
     """What a place holds: sources in the order of their paths, what was passed over with its reason, and issues.
 
     `empty` are files without a byte, which are `skipped`, too: that a process printed nothing is evidence.

@@ -8,8 +8,9 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from forensics.errors import InputError
 from forensics.model import Issue
@@ -21,8 +22,7 @@ _HOLE_BYTES = 8 << 20
 _COPY_BYTES = 16 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """From which byte on a file could not be read, and why: `shrank`, `read-error` or `hole`."""
 
     code: str
@@ -61,8 +61,7 @@ class Disk(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class OpenFile:
+class OpenFile(Struct):
     """A regular file by its descriptor; whatever happens to it meanwhile, what it gives is bytes or a stated loss.
 
     It is never mapped: touching a mapped file that somebody has truncated kills the process.
@@ -179,8 +178,7 @@ def room(size_bytes: int) -> mmap.mmap | bytes:
         raise InputError(msg) from error
 
 
-@dataclass(frozen=True, slots=True)
-class HeldBytes:
+class HeldBytes(Struct, frozen=True):
     """Bytes already in memory."""
 
     data: bytes
@@ -216,8 +214,7 @@ class Piece(NamedTuple):
     data: bytes
 
 
-@dataclass(slots=True)
-class Ledger:
+class Ledger(Struct):
     """What one pass over a stream has used, lost and met: the account and the issues of a source.
 
     `disk_bytes`: position on disk up to which bytes were used; `gap_bytes`: of these, bytes of holes passed over;

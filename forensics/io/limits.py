@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Bounds per run and per file; bytes unless the name says otherwise.
 
     `block_bytes` is the unit of streaming; a text line is kept up to `line_bytes` and the rest is counted as lost.

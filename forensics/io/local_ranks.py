@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from forensics.errors import InputError
 from forensics.io.places.place import Place
 from forensics.model import Source
 from forensics.patterns import lazily
+from forensics.values import replace
 
 _FOLDER = lazily(r"^(?P<node>(?:.*/)?(?:attempt|restart)[_-]?\d{1,6})/(?P<local>\d{1,6})/[^/]+\.(?:log|out|err|txt)$")
 _TAG = lazily(rb"(?:\[rank(?=\d{1,6}\])|\bGLOBAL_RANK: )(\d{1,6})\b")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, cast
+
+from msgspec import Struct
 
 from forensics.errors import InputError, LimitExceeded
 from forensics.io.limits import DEFAULT, Limits
@@ -26,19 +27,17 @@ _TYPES = ("boolean", "int32", "int64", "int96", "float", "double", "bytes", "fix
 _DATA, _DATA_V2 = 0, 3
 _STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 11, 12
 
-Struct = dict[int, Any]
+Fields = dict[int, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A flat column that can be decoded, and its physical type (`double`, `int64`, `bytes`, ...)."""
 
     name: str
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """Rows of the file, the columns that are sound, and the names of the others with the reason."""
 
     rows: int
@@ -76,8 +75,8 @@ class _Thrift:
         self.at += size
         return self.data[self.at - size : self.at]
 
-    def struct(self, depth: int = 0) -> Struct:
-        found: Struct = {}
+    def struct(self, depth: int = 0) -> Fields:
+        found: Fields = {}
         number = 0
         while (head := self._byte()) != _STOP:
             number = number + (head >> 4) if head >> 4 else self.signed()
@@ -149,18 +148,18 @@ def shape_of(data: bytes, limits: Limits = DEFAULT) -> Shape:
     )
 
 
-def _int(struct: Struct, number: int) -> int:
+def _int(struct: Fields, number: int) -> int:
     found = struct.get(number)
     return found if isinstance(found, int) else 0
 
 
-def _structs(struct: Struct, number: int) -> list[Struct]:
+def _structs(struct: Fields, number: int) -> list[Fields]:
     found = struct.get(number)
     items = cast("list[object]", found) if isinstance(found, list) else []
-    return [cast("Struct", item) for item in items if isinstance(item, dict)]
+    return [cast("Fields", item) for item in items if isinstance(item, dict)]
 
 
-def _flat(schema: list[Struct]) -> Iterator[tuple[str, str]]:
+def _flat(schema: list[Fields]) -> Iterator[tuple[str, str]]:
     """Top-level columns that are one number or one text in each row; nested and repeated ones are left out."""
     at = 1
     while at < len(schema):
@@ -171,7 +170,7 @@ def _flat(schema: list[Struct]) -> Iterator[tuple[str, str]]:
         at = _after(schema, at)
 
 
-def _after(schema: list[Struct], at: int) -> int:
+def _after(schema: list[Fields], at: int) -> int:
     """Index behind an element and all below it; the elements stand in depth-first order."""
     open_elements = 1
     while open_elements and at < len(schema):
@@ -180,23 +179,23 @@ def _after(schema: list[Struct], at: int) -> int:
     return at
 
 
-def _faults(data: bytes, group: Struct, end: int) -> Iterator[tuple[str, str]]:
+def _faults(data: bytes, group: Fields, end: int) -> Iterator[tuple[str, str]]:
     rows = _int(group, 3)
     for chunk in _structs(group, 1):
         meta = chunk.get(3)
-        path = cast("Struct", meta).get(3) if isinstance(meta, dict) else None
+        path = cast("Fields", meta).get(3) if isinstance(meta, dict) else None
         parts = cast("list[object]", path) if isinstance(path, list) else []
         name = ".".join(part.decode("utf-8", "replace") for part in parts if isinstance(part, bytes))
         if not isinstance(meta, dict) or 1 in chunk:
             yield name, "its values stand in another file"
         elif len(parts) == 1:
             try:
-                _check(data, cast("Struct", meta), rows, end)
+                _check(data, cast("Fields", meta), rows, end)
             except InputError as error:
                 yield name, error.message
 
 
-def _check(data: bytes, meta: Struct, rows: int, end: int) -> None:
+def _check(data: bytes, meta: Fields, rows: int, end: int) -> None:
     """Walk the pages of one column chunk.
 
     Raises:
@@ -219,7 +218,7 @@ def _check(data: bytes, meta: Struct, rows: int, end: int) -> None:
         if isinstance(checksum, int) and zlib.crc32(data[thrift.at : thrift.at + packed]) != checksum & 0xFFFFFFFF:
             raise InputError("the checksum of a page does not hold")
         head = page.get({_DATA: 5, _DATA_V2: 8}.get(kind, 7))
-        count = _int(cast("Struct", head), 1) if isinstance(head, dict) else 0
+        count = _int(cast("Fields", head), 1) if isinstance(head, dict) else 0
         if not 0 <= count <= max(rows, plain):
             raise InputError("a page claims more values than there are rows")
         values += count if kind in (_DATA, _DATA_V2) else 0

@@ -10,8 +10,9 @@ import mmap
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from forensics.errors import InputError, LimitExceeded, PlaceError
 from forensics.io.blocks import Block, cut_blocks
@@ -23,12 +24,12 @@ from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Place
 from forensics.io.text_stream import as_utf8, gathered
 from forensics.model import Issue, Source
+from forensics.values import replace
 
 __all__ = ["Block", "Opened", "ReadAccount", "open_source", "opened_bytes", "opened_stream"]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadAccount:
+class ReadAccount(Struct, frozen=True):
     """What one pass did with the bytes on disk: `read_bytes + skipped_bytes` is the size of the file."""
 
     read_bytes: int

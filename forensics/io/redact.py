@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from ipaddress import AddressValueError, IPv6Address
+
+from msgspec import Struct, field
 
 from forensics.io.secrets import without_secrets
 from forensics.patterns import lazily
@@ -48,8 +49,7 @@ _COMMON = frozenset(
 )
 
 
-@dataclass(slots=True)
-class Redactor:
+class Redactor(Struct):
     """Hides names; what it met before gets the word that it got then. `users` and `hosts` are known by other means."""
 
     users: Iterable[str] = ()

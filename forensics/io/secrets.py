@@ -11,8 +11,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.io.tables import table_rows
 from forensics.patterns import lazily
@@ -48,8 +49,7 @@ _PIECE = lazily(r"[A-Za-z0-9+=]+")
 _TURN = lazily(r"(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """A row of the table; `examples` and `near_misses` hold made-up parts as `{x34}`."""
 
     name: str

@@ -7,7 +7,8 @@ in the same slices, however many of them share the work.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.errors import InputError
 from forensics.io.blocks import count_lines
@@ -22,8 +23,7 @@ SLICE_BYTES = 128 << 20
 _TRIES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """Bytes `begin` to `end` of a source, number `number` of `count`; what of the source stands before it.
 
     `lines_before` counts newlines, `breaks_before` carriage returns and backspaces, which end segments, too.
@@ -47,8 +47,7 @@ class Slice:
         return self.number == self.count - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Cutting:
+class Cutting(Struct, frozen=True):
     """How a text is cut: about every `step_bytes`, where none of `joints` stands near.
 
     A joint is a literal whose line is read together with others: no slice begins within `before_bytes` behind one, nor

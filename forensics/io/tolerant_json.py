@@ -6,7 +6,6 @@ integers above 64 bits into floats without a word, so those documents go to the 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import re
@@ -21,6 +20,7 @@ from forensics.errors import InputError, LimitExceeded
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.safe_text import UNSAFE
 from forensics.patterns import lazily
+from forensics.values import field_names, is_value
 
 _BOM = b"\xef\xbb\xbf"
 _STRINGS = lazily(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
@@ -132,6 +132,6 @@ def _spelled(value: object) -> Any:  # noqa: ANN401, PLR0911 - JSON; one return 
         return [_spelled(v) for v in cast("Sequence[object]", value)]
     if isinstance(value, AbstractSet):
         return sorted((_spelled(v) for v in cast("AbstractSet[object]", value)), key=str)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _spelled(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if is_value(value):
+        return {name: _spelled(getattr(value, name)) for name in field_names(value)}
     return value

@@ -8,8 +8,9 @@ so that a version that leaves one out or adds one is still read; of one number t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import rows_of
 
@@ -17,8 +18,7 @@ from forensics.knowledge._rows import rows_of
 SIZE = r"(\d[\d.,]*) ?(bytes?|[KMGT]i?B|[KMGT]\b|B\b)"
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(Struct, frozen=True):
     """One row; the fields are those of the table."""
 
     row: str

@@ -6,14 +6,14 @@ printed), `values` (of settings that name a device or a communication library). 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import rows_of
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(Struct, frozen=True):
     """One kind of device; an empty pattern fits nothing."""
 
     backend: str

@@ -26,9 +26,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+from msgspec import Struct, field
 
 from forensics.knowledge._rows import frozen, rows_of
 from forensics.patterns import lazily
@@ -39,8 +40,7 @@ _OPTIONAL = lazily(r"\[([^\[\]]*)\]")
 _NAME = lazily(r"\{(\w+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(Struct, frozen=True):
     """One action of a cause, with the conditions under which it is told; `within` is (above, up to)."""
 
     text: str
@@ -91,8 +91,7 @@ class Remedy:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """One cause; `why` is empty and `actions` are `{fix}` alone where its error lines say it.
 
     `is_known` is false of a row that says that the cause is not known.

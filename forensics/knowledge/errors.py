@@ -24,9 +24,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+from msgspec import Struct, field
 
 from forensics.knowledge._rows import rows_of
 
@@ -36,8 +37,7 @@ _HARMLESS = ("context", "benign")
 _ROOTS = ("own", "stop")
 
 
-@dataclass(frozen=True, slots=True)
-class After:
+class After(Struct, frozen=True):
     """What a line means behind another one: `means` is the row that it is judged as.
 
     `line` is the row of the earlier line, at most `within` lines above and without a hit of `unless`.
@@ -49,8 +49,7 @@ class After:
     unless: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Clue:
+class Clue(Struct, frozen=True):
     """What a line proves about the rank that it names (groups `ranks`, `missing`, `rank`), else the one that prints it.
 
     `by` is who says it: a line of the `log` or of the `host`, a `rendezvous`, or a `failure` of that cause; `weight` is
@@ -72,8 +71,7 @@ class Clue:
         return all(re.fullmatch(pattern, said.get(name) or "") for name, pattern in self.where.items())
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorLine:
+class ErrorLine(Struct, frozen=True):
     """One row of the table; the fields are those of its head."""
 
     id: str

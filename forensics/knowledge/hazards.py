@@ -6,14 +6,14 @@ hazardous), `says` (what the setting does), `advice` (how to set it) and `source
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import frozen, rows_of
 
 
-@dataclass(frozen=True, slots=True)
-class Hazard:
+class Hazard(Struct, frozen=True):
     """One row; the fields are those of the table."""
 
     hazard: str

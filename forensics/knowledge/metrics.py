@@ -9,15 +9,15 @@ print them beside a loss that they leave out where it is no positive number), `h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import rows_of
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """One row; the fields are those of the table."""
 
     row: str

@@ -7,14 +7,14 @@ without its end) and `source`. The first row whose pattern fits holds.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import rows_of
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One kind of operation."""
 
     operation: str

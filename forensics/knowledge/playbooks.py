@@ -12,15 +12,15 @@ to run.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import frozen, rows_of
 
 
-@dataclass(frozen=True, slots=True)
-class PlaybookRow:
+class PlaybookRow(Struct, frozen=True):
     """One check of the playbook of a shape."""
 
     check: str

@@ -13,15 +13,15 @@ relative deviation of the last half is), `rise` and `fall` (a proven trend of th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from math import inf
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import rows_of
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """One row; a bound that it does not have is infinite, and a red flag None."""
 
     row: str

@@ -12,16 +12,16 @@ the onset, and a part in brackets is left out where there is none.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import frozen, rows_of
 from forensics.knowledge.causes import filled
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """One way to record a signal."""
 
     text: str
@@ -40,8 +40,7 @@ class Recipe:
         return filled(self.text, {} if step is None else {"step": str(step)})
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """One signal."""
 
     signal: str

@@ -7,14 +7,14 @@ and `source`. The first row that fits holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import rows_of
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """One row: a setting with its value, or a metric, that tells the regime."""
 
     sign: str

@@ -13,9 +13,10 @@ ended it, `pace`, `score`, and `unclear` where nothing tells.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, cast
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import rows_of
 from forensics.knowledge.causes import causes
@@ -23,8 +24,7 @@ from forensics.knowledge.causes import causes
 Decided = Literal["as_is", "after_change", "elsewhere", "stop"]
 
 
-@dataclass(frozen=True, slots=True)
-class RestartRow:
+class RestartRow(Struct, frozen=True):
     """One row; `stuck` is 1, `again` and `change` are false where it does not ask."""
 
     id: str

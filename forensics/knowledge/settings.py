@@ -9,17 +9,17 @@ value that they stand for when they are on, and `values`: a pattern whose one gr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from forensics.knowledge._rows import rows_of
 
 _NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """One setting: how trainers spell it."""
 
     name: str

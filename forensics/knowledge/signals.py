@@ -9,9 +9,10 @@ and by no fault of the program), `cause` of a process that said nothing else, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import rows_of
 
@@ -19,8 +20,7 @@ from forensics.knowledge._rows import rows_of
 _SHELL = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
+class Signal(Struct, frozen=True):
     """One signal."""
 
     number: int

@@ -10,9 +10,10 @@ several shows it; and `source`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import rows_of
 from forensics.knowledge.signals import is_silent
@@ -21,8 +22,7 @@ from forensics.knowledge.signals import is_silent
 _USUAL = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Suspect:
+class Suspect(Struct, frozen=True):
     """One row; the fields are those of the table."""
 
     cause: str

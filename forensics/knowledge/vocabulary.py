@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.knowledge._rows import frozen, rows_of
 
 _ANY_CASE = "(?i)"
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+class Wording(Struct, frozen=True):
     """One row; the fields are those of the table."""
 
     row: str

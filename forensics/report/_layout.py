@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Evidence, Issue
@@ -33,8 +34,7 @@ class Accounted(Protocol):
 P = TypeVar("P", bound=Accounted)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout(Generic[P]):
+class Layout(Struct, Generic[P], frozen=True):
     """The forms of a page: the fields of its document, its text, its Markdown, and what else it is written as.
 
     `text` and `fields` leave the account of the input out: it is the same for every page, and added here.

@@ -7,8 +7,9 @@ stands on; a run whose files print no time there has none, and is counted as suc
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+from msgspec import Struct
 
 from forensics.model import Outcome, Report
 from forensics.report import phrases as say
@@ -18,8 +19,7 @@ NOTHING = "-"
 _UNDATED = "time not known"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """When the failures of some runs were first and last seen, ns since 1970; `undated` of `runs` print no time."""
 
     runs: int
@@ -46,8 +46,7 @@ class Seen:
         return span + (f"; {_UNDATED} of {self.undated} of {self.runs} runs" if self.undated else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Runs of one finding, or in which nothing was found; `places` are their numbers in the order given."""
 
     key: str
@@ -71,8 +70,7 @@ class Group:
 SHAPE_HEAD = ("outcome", "shape", "runs", "ways", "first seen", "last seen", "no time")
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeRow:
+class ShapeRow(Struct, frozen=True):
     """All runs of one outcome and shape; `failures` is the number of different failures, or weaknesses, among them."""
 
     outcome: Outcome

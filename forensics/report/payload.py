@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from enum import Enum
 from importlib import metadata
@@ -12,6 +11,7 @@ from typing import Any, cast
 from forensics.action import Action
 from forensics.model import Coverage, Evidence, Finding, Issue, Onset, Report, SeenBefore, Verdict
 from forensics.report.phrases import utc
+from forensics.values import field_names, is_value
 
 REPORT_SCHEMA = "forensics.report/1"
 Payload = dict[str, Any]
@@ -47,12 +47,12 @@ def named(value: object, names: str) -> Payload:
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any value
-    """Give what JSON knows: the value of an enum, a list for a tuple, the fields of a data class."""
+    """Give what JSON knows: the value of an enum, a list for a tuple, the fields of a value."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (tuple, list)):
         return [plain(one) for one in cast("Sequence[object]", value)]
-    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+    return {name: plain(getattr(value, name)) for name in field_names(value)} if is_value(value) else value
 
 
 def report_payload(report: Report) -> Payload:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from forensics.case.identities import Identities, identities_of
 from forensics.io.redact import Redactor
 from forensics.store.run import Run
+from forensics.values import field_names, is_value, replace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,7 @@ def _walk(value: object, redactor: Redactor) -> object:
         return redactor.text(value.decode("utf-8", "backslashreplace")).encode()
     if isinstance(value, Mapping):
         return _mapping(cast("Mapping[object, object]", value), redactor)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if is_value(value):
         return _fields(value, redactor)
     return _many(value, redactor)
 
@@ -91,12 +91,8 @@ def _mapping(value: Mapping[object, object], redactor: Redactor) -> dict[object,
 
 
 def _fields(value: object, redactor: Redactor) -> object:
-    changed = {
-        f.name: _walk(getattr(value, f.name), redactor)
-        for f in dataclasses.fields(value)  # type: ignore[arg-type] # it was asked whether it is a dataclass
-        if f.init and f.name not in _OURS
-    }
-    return dataclasses.replace(value, **changed)  # type: ignore[type-var] # same
+    changed = {name: _walk(getattr(value, name), redactor) for name in field_names(value) if name not in _OURS}
+    return replace(value, **changed)
 
 
 def _frame(value: pl.DataFrame, redactor: Redactor) -> pl.DataFrame:

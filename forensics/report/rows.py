@@ -9,11 +9,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.io.safe_text import csv_cell, printable
 from forensics.io.tolerant_json import dumps
@@ -29,8 +29,7 @@ _PLACE = lazily(r".*:\d+")
 _WHOLE = frozenset(("source", "path", "sha256", "place"))
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Rows, of `total` that there are, and the account of the run that they are of."""
 
     rows: pl.DataFrame

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from forensics.patterns import lazily
 
@@ -17,8 +18,7 @@ _CLAUSE_END = lazily(r"[.;:](?= )")
 _LEAST_KEPT = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """Width in columns, colour or none, and whether to show everything, or the checks of the playbook."""
 
     width: int = 80

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
+
+from msgspec import Struct
 
 from forensics.identity import spoken
 from forensics.io.safe_text import printable
@@ -27,8 +28,7 @@ MOST_LINES = 25
 _TIME = lazily(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):.*$")
 
 
-@dataclass(frozen=True, slots=True)
-class _Room:
+class _Room(Struct, frozen=True):
     """Lines for each part (`restart`: its reason); `evidence`, `fixes` and `links` say how many are shown."""
 
     headline: int = 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from forensics.case.evidence import (
     Row,
@@ -17,6 +16,7 @@ from forensics.case.evidence import (
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
 from forensics.registry import rule
 from forensics.store.run import Run
+from forensics.values import replace
 
 __all__ = [
     "Causal",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from forensics.model import Source
 from forensics.scale import cluster
@@ -25,8 +26,7 @@ _RUN_S = 0.1
 _SAVES_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Where the files of a run are read: `jobs` is the number of processes, None for as many as pay."""
 
     jobs: int | None = None

@@ -11,9 +11,10 @@ import importlib.util
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
+
+from msgspec import Struct
 
 import forensics
 from forensics.errors import MissingPackage
@@ -49,8 +50,7 @@ def check() -> None:
         raise missing
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Struct, frozen=True):
     """A Ray cluster; `jobs` is the number of processes of one that is started here, None for its cores."""
 
     jobs: int | None = None

@@ -14,8 +14,9 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import BinaryIO, Generic, TypeVar, cast, get_type_hints
+
+from msgspec import Struct, field
 
 from forensics.scale import wire
 from forensics.scale.second_try import W, tried_twice
@@ -31,8 +32,7 @@ _START = (
 _ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
+class Local(Struct, frozen=True):
     """So many processes on this machine."""
 
     jobs: int
@@ -50,8 +50,7 @@ class _NoProcessError(Exception):
     """A process ended before it could be asked."""
 
 
-@dataclass(eq=False, slots=True)
-class _Process(Generic[W]):
+class _Process(Struct, Generic[W], eq=False):
     """One process, and the item that it is at."""
 
     program: subprocess.Popen[bytes]
@@ -92,8 +91,7 @@ def _started(function: Callable[[W], object]) -> _Process[W]:
     return _Process(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, env=os.environ | _ONE_THREAD))  # noqa: S603
 
 
-@dataclass(slots=True)
-class _Crew(Generic[W, R]):
+class _Crew(Struct, Generic[W, R]):
     """The processes at work, and what is left to do."""
 
     function: Callable[[W], R]

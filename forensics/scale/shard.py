@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.errors import UsageError
 
@@ -22,8 +23,7 @@ _TASKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """Share `index`, from 0 on, of `count`."""
 
     index: int

@@ -5,11 +5,12 @@ Nothing is unpickled. Names of files that are no valid Unicode pass as they are,
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import struct
 from collections.abc import Mapping
 from typing import Any, BinaryIO, TypeVar, cast
+
+from forensics.values import field_names
 
 T = TypeVar("T")
 _LENGTH = struct.Struct(">I")
@@ -17,19 +18,19 @@ _LENGTH = struct.Struct(">I")
 _MOST_BYTES = 256 << 20
 
 
-def packed(value: Any) -> bytes:  # noqa: ANN401 - any dataclass
-    """Give a data class as JSON."""
+def packed(value: Any) -> bytes:  # noqa: ANN401 - any value
+    """Give a value as JSON."""
     return json.dumps(value, default=_plain).encode("ascii")
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any data class, any mapping
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any value, any mapping
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return {name: getattr(value, name) for name in field_names(value)}
 
 
 def unpacked(data: bytes, kind: type[T]) -> T:
-    """Give the value of a data class back."""
+    """Give the value back."""
     import msgspec  # noqa: PLC0415 - only a run with several processes needs it
 
     return msgspec.convert(json.loads(data), type=kind)

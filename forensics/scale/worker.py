@@ -10,9 +10,10 @@ import gc
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar, get_type_hints
+
+from msgspec import Struct
 
 from forensics.errors import PlaceError
 from forensics.scale import wire
@@ -21,8 +22,7 @@ T = TypeVar("T")
 _GC_THRESHOLD = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What became of an item: the record as JSON, or what the machine refused."""
 
     record: str = ""

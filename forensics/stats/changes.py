@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.stats.spread import Floats
 
@@ -78,8 +78,7 @@ def _placed_again(sums: Floats, cuts: list[int], enough: float) -> list[int]:
     return kept
 
 
-@dataclass(frozen=True, slots=True)
-class Modes:
+class Modes(Struct, frozen=True):
     """Where two modes part, which share of the values is slow, and how far apart their means are (log)."""
 
     cut: float

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.stats.spread import MEDIAN_TO_MEAN, Floats, jitter, scatter
 
@@ -26,8 +26,7 @@ def correlation(residuals: Floats, *, bias: float = 4.0) -> float:
     return float(min(0.98, max(0.0, raw + (1 + bias * max(raw, 0.0)) / len(centred))))
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(Struct, frozen=True):
     """Robust noise of log values about their moving median.
 
     `sd` is the standard deviation of one value, `rho` its correlation with the next, and `sd_long` the deviation that
@@ -51,8 +50,7 @@ def noise_about(y: Floats, middle: Floats) -> Noise:
     return Noise(sd, rho, sd * sqrt((1 + rho) / (1 - rho)))
 
 
-@dataclass(frozen=True, slots=True)
-class LongRun:
+class LongRun(Struct, frozen=True):
     """The deviation that makes the error of a mean right: sd(mean of n) is `sd / sqrt(n)`.
 
     `lag` is the longest block it was measured on, in records; `memory` is the exponent with which it still grew there
@@ -95,8 +93,7 @@ def _growth(seen: list[tuple[int, float]]) -> float:
     return min(exponent, 0.5) if exponent > 0.2 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
+class Mean(Struct, frozen=True):
     """A mean with its standard error, the degrees of freedom of that, and how many independent values it is worth."""
 
     value: float

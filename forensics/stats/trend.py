@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite, sqrt
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.stats.spread import MAD_TO_SIGMA, Floats, median, median_of, quantiles_of
@@ -15,8 +15,7 @@ from forensics.stats.spread import MAD_TO_SIGMA, Floats, median, median_of, quan
 _PAIRS_OF = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A robust line through (t, y), t in 0 … 1: `rise` over the window, its quartiles over pairs, and the start."""
 
     rise: float
@@ -49,8 +48,7 @@ def line_of(t: Floats, y: Floats) -> Line:
     return Line(rise, low, high, median_of(y - rise * t))
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(Struct, frozen=True):
     """How a series moved: medians of its first and last fifth, Kendall's tau over equal parts, and its z.
 
     `z` is tau over its standard deviation if parts were in random order (Kendall 1938); `noise` is the robust standard

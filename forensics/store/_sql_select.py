@@ -9,7 +9,8 @@ comments gone, names in double quotes, every relation a table of the run or a na
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from forensics.errors import UsageError
 from forensics.store import _sql_words as words
@@ -28,8 +29,7 @@ _FROM_INSIDE = frozenset(("EXTRACT", "TRIM", "SUBSTRING"))
 _CASTS = frozenset(("CAST", "TRY_CAST"))
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Struct, frozen=True):
     """A statement that may run: its text as written anew, and the tables that it names."""
 
     sql: str
@@ -50,8 +50,7 @@ def select_of(sql: str, tables: AbstractSet[str], columns: AbstractSet[str]) -> 
     return Select(" ".join(guard.written), frozenset(guard.used))
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(Struct):
     """One pair of brackets: what it belongs to, whether it holds a query, and whether relations stand in it now."""
 
     owner: str = ""
@@ -59,8 +58,7 @@ class _Level:
     in_from: bool = False
 
 
-@dataclass(slots=True)
-class _Guard:
+class _Guard(Struct):
     """Takes tokens one by one and writes each anew; `scope` are the relations by their names in small letters."""
 
     tokens: list[Token]

@@ -13,11 +13,11 @@ import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.errors import InputError, PlaceError
 from forensics.io.limits import Limits
@@ -31,6 +31,7 @@ from forensics.store.shelf import AGES, Ages, Held
 from forensics.store.slices import joining
 from forensics.store.slices.joining import Found, Sliced
 from forensics.store.unit import Asked, Item, Record
+from forensics.values import replace
 
 W = TypeVar("W")
 R = TypeVar("R")
@@ -55,8 +56,7 @@ def run_key(where: Where, *, device_only: bool = False) -> str:
     return f"{key}-device" if device_only else key
 
 
-@dataclass(frozen=True, slots=True)
-class Lost(Generic[W]):
+class Lost(Struct, Generic[W], frozen=True):
     """An item of which no engine could give a record, and why."""
 
     item: W
@@ -73,8 +73,7 @@ def one_by_one(function: Callable[[W], R], items: Sequence[W]) -> Iterator[tuple
     return ((item, function(item)) for item in items)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """What to read and with what: its `place`, its sources, the ingesters, the bounds; `done` is told each.
 
     `has` says by name which sources and slices of sources are to be read here, where others read the rest.
@@ -89,8 +88,7 @@ class Job:
     has: Callable[[str], bool] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """A run in the store: its tables, file by file and lazily, and the account of its sources, in their order."""
 
     tables: tuple[tuple[str, pl.LazyFrame], ...]
@@ -142,8 +140,7 @@ def _stored(tables: Iterable[tuple[str, pl.LazyFrame]], entries: Sequence[Entry]
     return Stored(tuple(tables), tuple(entry.coverage for entry in entries), issues)
 
 
-@dataclass
-class _Plan:
+class _Plan(Struct):
     """What is known of each source, from the current generation, from packs, and from what was read now."""
 
     job: Job

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from fnmatch import translate
 from functools import cache, partial
 from itertools import chain
@@ -22,6 +21,7 @@ from forensics.model import UNREADABLE, FileCoverage, FileStatus, Issue, Source
 from forensics.registry import Ingester
 from forensics.store.sink import SourceSink
 from forensics.store.slices.cutting import slicing_of
+from forensics.values import replace
 
 _COMPRESSED = (".gz", ".zst")
 _HEAD_BYTES = 64

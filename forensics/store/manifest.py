@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+
+from msgspec import Struct
 
 from forensics.errors import InputError
 from forensics.io.slices import Slice
@@ -29,8 +30,7 @@ _SHA256 = lazily(r"[0-9a-f]{64}")
 _MOST = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One Parquet file of one table."""
 
     table: str
@@ -39,16 +39,14 @@ class Part:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """How many rows of a table a source gave."""
 
     table: str
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class SliceRead:
+class SliceRead(Struct, frozen=True):
     """What was read of one slice of a source: what it hands over to its format, and what its rows cost.
 
     `handover` is empty where the slice was not read to its end; `digests` are those of the ranges that begin in it.
@@ -61,8 +59,7 @@ class SliceRead:
     work: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One source: its content, who read it, what it gave and what was lost; without `sha256` it is never used again.
 
     `slice` says of which slice of the source all of that is; None for the whole.
@@ -77,8 +74,7 @@ class Entry:
     slice: SliceRead | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """What a folder holds; `copy` tells folders of the same content apart, where an older one was damaged."""
 
     schema: int

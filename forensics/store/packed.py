@@ -9,13 +9,13 @@ columns those of the schema, of the rows that a query asks for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from forensics.io.columns import owned
@@ -44,8 +44,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 Rows = NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Packed:
+class Packed(Struct, frozen=True, eq=False):
     """Metric rows. `own` has `#record` (the number of its record, rising), `#code` (of its names), `value` and more.
 
     `records` has a row for each run of rows that share their place, step and time; where each row is one of its own

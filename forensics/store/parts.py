@@ -8,16 +8,17 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.errors import InputError
 from forensics.io.opening import inside, open_regular
 from forensics.store.manifest import Manifest, Part
 from forensics.store.schema import TABLES, value_class
 from forensics.store.sink import write_part
+from forensics.values import replace
 
 #: Columns that every reader fills; rules count on them.
 _FILLED = {
@@ -57,8 +58,7 @@ def content(home: Path, relative: str, most_bytes: int) -> bytes:
         os.close(fd)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Rows of one source in one file: `rows` of them from row `first` on."""
 
     folder: str

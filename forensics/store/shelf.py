@@ -16,8 +16,9 @@ import stat
 import time
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from forensics.errors import InputError
 from forensics.store import manifest, parts
@@ -33,8 +34,7 @@ _KINDS = (manifest.GENERATION, manifest.PACK)
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR}
 
 
-@dataclass(frozen=True, slots=True)
-class Ages:
+class Ages(Struct, frozen=True):
     """Seconds without use after which something is removed.
 
     `generation_s`: a pack, or an old generation; 7 days, as no run is read for so long. `work_s`: what a killed process
@@ -48,8 +48,7 @@ class Ages:
 AGES = Ages()
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """One folder of the store: its name, and its manifest."""
 
     name: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.errors import PlaceError, errno_of
 from forensics.formats.rows.secrets import without_forms
@@ -31,8 +31,7 @@ WORK_ISSUE = "work-exceeds-its-size"
 WORK_REASON = "its work exceeds its size"
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(Struct, frozen=True):
     """Rows as a reader gave them, with their source: their types are not those of the table yet, and secrets stand."""
 
     frame: pl.DataFrame

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
+from msgspec import Struct, field
 
 from forensics import registry
 from forensics.errors import PlaceError
@@ -31,6 +31,7 @@ from forensics.store.packed import Packed
 from forensics.store.schema import TABLES, VERSION
 from forensics.store.sink import Raw, SourceSink, settled
 from forensics.store.slices.cutting import may_be_cut
+from forensics.values import replace
 
 #: Sources below this size are read together, in one item.
 SMALL_BYTES = 256 << 10
@@ -40,8 +41,7 @@ SPILL_BYTES = 64 << 10
 _GROUP_FILES, _GROUP_BYTES = 32, 2 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A source to read, or one slice of it; `sha256` is the content that the store holds its rows of, if any.
 
     `reader` is the ingester that reads the slice, `stamp` what the place says of the source.
@@ -59,8 +59,7 @@ class Asked:
         return self.source.size_bytes if self.part is None else self.part.size_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """Some sources of the run at the address `place`, whose rows go into a pack in the folder `home`."""
 
     place: str
@@ -78,8 +77,7 @@ class Item:
         return tuple(replace(self, asked=(one,)) for one in self.asked)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """What became of an item: the name of its pack, and the stamps of sources whose content is as the store holds it.
 
     `pack` is empty where all of them are so.

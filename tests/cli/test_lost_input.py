@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import os
@@ -18,6 +17,7 @@ from forensics.formats.rows.out import Out
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.registry import Registry
+from forensics.values import replace
 
 from .conftest import Call
 
@@ -58,9 +58,9 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Break:
             found = load(*kinds)
             assert "ingesters" not in kinds or any(one.name == name for one in found.ingesters)
             readers = tuple(
-                dataclasses.replace(one, read=failing(one.read)) if one.name == name else one for one in found.ingesters
+                replace(one, read=failing(one.read)) if one.name == name else one for one in found.ingesters
             )
-            return dataclasses.replace(found, ingesters=readers)
+            return replace(found, ingesters=readers)
 
         monkeypatch.setattr(registry, "load", loaded)
 
@@ -183,9 +183,9 @@ def test_rows_before_the_failure_are_kept_and_only_their_bytes_count(
         raise FAILURE
 
     load = registry.load
-    reader = dataclasses.replace(load("ingesters").ingesters[0], name="own", read=read)
-    monkeypatch.setattr(registry, "load", lambda *k: dataclasses.replace(load(*k), ingesters=(
-        dataclasses.replace(reader, sniff=dataclasses.replace(reader.sniff, glob=("*",))),
+    reader = replace(load("ingesters").ingesters[0], name="own", read=read)
+    monkeypatch.setattr(registry, "load", lambda *k: replace(load(*k), ingesters=(
+        replace(reader, sniff=replace(reader.sniff, glob=("*",))),
     )))  # fmt: skip
     (tmp_path / "a.own").write_bytes(b"x" * 250)
     done = call("ingest", tmp_path / "a.own", "--format", "json")
@@ -205,8 +205,8 @@ def test_last_rows_that_are_no_rows_of_their_table_cost_their_file(
 
     load = registry.load
     (reader,) = (one for one in load("ingesters").ingesters if one.name == "text_log")
-    own = dataclasses.replace(reader, read=read)
-    monkeypatch.setattr(registry, "load", lambda *k: dataclasses.replace(load(*k), ingesters=(own,)))
+    own = replace(reader, read=read)
+    monkeypatch.setattr(registry, "load", lambda *k: replace(load(*k), ingesters=(own,)))
     done = call("ingest", nan_run, "--format", "json")
     assert {file["status"] for file in done.document["coverage"]["files"]} == {"partial"}
     assert {issue["code"] for issue in done.document["issues"]} == {"ingester-failed"}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from forensics.values import replace
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))

@@ -32,6 +32,7 @@ LAYERS = (
         "forensics.checkpoint",
         "forensics.action",
         "forensics.patterns",
+        "forensics.values",
     ),
 )
 MODULES = sorted(PACKAGE.rglob("*.py"))

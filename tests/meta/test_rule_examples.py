@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +19,7 @@ from forensics.registry import Rule, load
 from forensics.report.pages import catalogue
 from forensics.store.run import Run, run_of
 from forensics.store.schema import TABLES
+from forensics.values import replace
 from tests.meta._example_tables import frames_of
 
 RULES = load("rules").rules

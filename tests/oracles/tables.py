@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
+from forensics.values import replace
 
 Read = Callable[..., None]
 NUMBER = st.floats(width=64)

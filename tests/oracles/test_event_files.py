@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,7 @@ from forensics.io.reading import opened_bytes
 from forensics.io.records.tfrecord import frame
 from forensics.model import FileCoverage
 from forensics.store.sink import SourceSink
+from forensics.values import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from damage import hit

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from forensics.formats.recorder import reader as fr_document
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
+from forensics.values import replace
 from tests.oracles._damage import damaged
 
 pytestmark = pytest.mark.usefixtures("only_owned_columns")

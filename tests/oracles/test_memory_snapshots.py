@@ -7,7 +7,6 @@ import io
 import json
 import pickle
 import random
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -21,6 +20,7 @@ from forensics.formats.snapshot._fast import FastReader
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
+from forensics.values import replace
 from tests.oracles._damage import damaged
 from tests.unit.formats._snapshot_truth import MASK, blocks_read, blocks_true, events_read, events_true, stack_texts
 

@@ -6,7 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from forensics.formats.stacks import proc_state, pyspy_json
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
+from forensics.values import replace
 from tests.oracles._damage import damaged
 
 pytestmark = pytest.mark.usefixtures("only_owned_columns")

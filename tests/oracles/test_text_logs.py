@@ -7,7 +7,6 @@ import gzip
 import random
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from forensics.formats.text.log import PIECE_BYTES, read
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
+from forensics.values import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from text_logs import STRETCHES, TRAINERS, Point, Stretch, log_of, points

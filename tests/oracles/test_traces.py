@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from forensics.formats.trace import _stream as trace_stream
 from forensics.formats.trace._device import may_be_left
 from forensics.io.limits import DEFAULT
 from forensics.store.run import Run
+from forensics.values import replace
 from tests.oracles import _trace_truth as oracle
 from tests.oracles import _traces_made as made
 from tests.oracles._damage import damaged

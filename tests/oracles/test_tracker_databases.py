@@ -9,7 +9,6 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from forensics.formats.trackers import trackio as trackio_sqlite
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import opened_bytes
 from forensics.store.sink import SourceSink
+from forensics.values import replace
 
 pytestmark = pytest.mark.usefixtures("only_owned_columns")
 

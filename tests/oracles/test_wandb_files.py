@@ -8,7 +8,6 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from forensics.io.reading import opened_bytes
 from forensics.io.records import leveldb_log
 from forensics.io.records.leveldb_frame import frame
 from forensics.store.sink import SourceSink
+from forensics.values import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from damage import hit

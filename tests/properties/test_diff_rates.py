@@ -11,7 +11,6 @@ import math
 import os
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from forensics.compare.decide import Answer, Policy
 from forensics.compare.diff import diff
 from forensics.compare.model import Options, Section
 from forensics.store.run import Run, run_of
+from forensics.values import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from pace_made import Made, times

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from forensics.analyses.pace.change import Change, change_of
 from forensics.analyses.pace.steady import Steady, steady
+from forensics.values import replace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from pace_made import Made, times
@@ -46,11 +46,11 @@ SLOW = {
     "2x": (Made(factor=2), 3),
     "2x, heavy tails": (Made(factor=2, heavy=True), 3),
     "2x, correlated .8": (Made(factor=2, rho=0.8), 3),
-    "2x, evaluation, saves, warm-up": (dataclasses.replace(BUSY, factor=2), 3),
+    "2x, evaluation, saves, warm-up": (replace(BUSY, factor=2), 3),
     "2x, two modes": (Made(factor=2, two=(0.3, 1.5)), 8),
     "2x, 30 records": (Made(n=30, factor=2), 3),
     "10 %": (Made(factor=1.1), 6),
-    "10 %, evaluation, saves, warm-up": (dataclasses.replace(BUSY, factor=1.1), 8),
+    "10 %, evaluation, saves, warm-up": (replace(BUSY, factor=1.1), 8),
     "10 %, noise 10 %": (Made(factor=1.1, sd=0.1), 30),
     "10 %, correlated .5": (Made(factor=1.1, rho=0.5), 16),
     "10 %, correlated .8": (Made(factor=1.1, rho=0.8), 45),
@@ -62,7 +62,7 @@ SLOW = {
 def found(seed: int, made: Made) -> tuple[Steady, Change | None]:
     rng = np.random.default_rng(SEED + seed)
     if made.factor != 1 and made.onset is None:
-        made = dataclasses.replace(made, onset=int(rng.integers(made.n // 5, 4 * made.n // 5)))
+        made = replace(made, onset=int(rng.integers(made.n // 5, 4 * made.n // 5)))
     steps, seconds = times(rng, made)
     series = steady(seconds, steps)
     assert series is not None

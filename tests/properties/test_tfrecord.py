@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from forensics.io.limits import DEFAULT
 from forensics.io.records.tfrecord import Damage, Record, frame, has_header, read
+from forensics.values import replace
 
 PAYLOADS = st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=40)
 

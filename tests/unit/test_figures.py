@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from forensics.figure import Bars, Block, Chart, Flame, Heat, Lanes, Rows
 from forensics.figures._thin import MOST_GAPS, note_of, thinned
 from forensics.figures.memory_flame import blocks_of
 from forensics.store.run import run_of
+from forensics.values import replace
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 RUNS = FIXTURES / "runs"

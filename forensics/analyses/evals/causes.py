@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.evals.falls import Fall, first_fall, rises_beside
 from forensics.analyses.evals.results import Row, settings_of
@@ -27,8 +27,7 @@ _MOST_TASKS = 20
 _ALIKE, _DIFFER = 0.9, 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosed:
+class Diagnosed(Struct, frozen=True):
     """A fall and its cause: settings that changed with it, the most telling first; none where nothing recorded did.
 
     `is_traded`: another task got better by as much, so that the model gave one skill for another.

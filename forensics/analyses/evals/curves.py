@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.joined.stores import counted
 from forensics.case.series import metric_names
@@ -24,8 +24,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EvalCurve:
+class EvalCurve(Struct, frozen=True, eq=False):
     """One evaluation metric by step, the last value of each step; `higher` tells whether more is better, if known."""
 
     name: str

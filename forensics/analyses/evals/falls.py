@@ -7,12 +7,12 @@ noise is the printed standard error, else the binomial one of the documents.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import hypot, isfinite, sqrt
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.evals.results import Key, Row, error_of, higher_is_better, members_of, scale_of
 from forensics.analyses.evals.sittings import Sitting, filed_step, sittings
@@ -23,8 +23,7 @@ from forensics.store.run import Run
 _NUMBERS = lazily(r"\d+|(?<![a-z])(?:final|last|latest|best)(?![a-z])")
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a fall is.
 
     `alpha`: chance gives one in all results that were looked at in so many cases (Bonferroni).
@@ -45,8 +44,7 @@ class Limits:
     records: int = 10
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFall:
+class TaskFall(Struct, frozen=True):
     """A task that fell, or the mean of all in the name of one: both results, as shares where they are scores.
 
     `gap` is what was lost, `noise` its standard error, `level` what was there before.
@@ -69,8 +67,7 @@ class TaskFall:
         return self.gap / self.level
 
 
-@dataclass(frozen=True, slots=True)
-class Fall:
+class Fall(Struct, frozen=True):
     """The first evaluation at which scores fell.
 
     `tasks`: those that fell, the furthest first. `errors`, `lost`: of the clearest test, which may be that of the mean.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
+
+from msgspec import Struct
 
 from forensics.analyses.evals.results import Row, members_of, settings_of
 from forensics.io.tables import table_rows
@@ -34,8 +35,7 @@ _NAMES = {"n": "documents", "fewshot": "few-shot examples", "task_version": "tas
 _PREFIXES = lazily(r"^(?:task\.generation_kwargs\.|gen_kwargs\.|task\.|model_args\.generation_parameters\.|settings\.)")
 
 
-@dataclass(frozen=True, slots=True)
-class Unlike:
+class Unlike(Struct, frozen=True):
     """A setting that differs: both values as printed, and where both stand; `task` is a group's member."""
 
     key: str
@@ -59,8 +59,7 @@ class Unlike:
         return f"{member}{self.name} {self.base} → {self.cand}"
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """What differs: `blocks` make a comparison meaningless, `care` may shift values, `model` is what is compared."""
 
     blocks: tuple[Unlike, ...] = ()

@@ -7,7 +7,8 @@ may be of another one, and are then of a wrong checkpoint. Where neither a step 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.analyses.evals.results import Key, Row, courses, settings_of
 from forensics.formats.evals.checkpoint_names import step_in
@@ -24,8 +25,7 @@ _WEIGHTS = (
 _Order = tuple[int, bool, int, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Sitting:
+class Sitting(Struct, frozen=True):
     """Results of one time: `step` they are filed under, rows by task, metric and filter."""
 
     step: int | None

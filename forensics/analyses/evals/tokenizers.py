@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.evals.results import Row
 from forensics.analyses.evals.settings import Unlike
@@ -21,8 +21,7 @@ _HASHES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Beside:
+class _Beside(Struct, frozen=True):
     source: str
     value: str
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.store.run import Run
 
@@ -17,8 +17,7 @@ _TOLD = r"(?i)vocab|^tokenizer\.|\.rows$"
 _ROWS = r"(?i)(?:^|[./]){}(?:[./]value)?$"
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
+class Stated(Struct, frozen=True):
     """A whole number that all files agree on, and a row of `facts` that states it."""
 
     value: int

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.rank_spans import listed
 from forensics.case.world import world
@@ -24,8 +24,7 @@ _DIGITS = lazily(r"\d+")
 _KEPT_PER_RANK = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One recorded operation of one rank; `peer` is set for a send or a receive."""
 
     rank: int
@@ -48,8 +47,7 @@ class Entry:
         return f"{self.op} seq {self.seq} of group {self.key[0]} {self.sizes} {self.dtype}".strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """What the dumps tell: the ranks that left one, how far each came, and what each holds pending.
 
     `timed_out` are the numbers of collectives in which a rank's watchdog found it waiting; it does not name the group.
@@ -162,8 +160,7 @@ def _dumps(run: Run) -> tuple[dict[int, str], dict[str, frozenset[int]]]:
     return chosen, {name: frozenset(ranks) for name, ranks in families.items()}
 
 
-@dataclass(slots=True)
-class _Keys:
+class _Keys(Struct):
     everyone: tuple[int, ...]
     _known: dict[tuple[str, str], Key] | None = None
 

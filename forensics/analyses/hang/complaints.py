@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
@@ -19,13 +19,13 @@ from forensics.case.errors.timeline import is_before
 from forensics.knowledge.errors import speaking_of, starting, telling
 from forensics.knowledge.signals import is_silent
 from forensics.store.run import Run
+from forensics.values import replace
 
 #: Lines of one failure block that a launcher prints, its stack included.
 _BLOCK_LINES = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Complaints:
+class Complaints(Struct, frozen=True):
     """Complaints by rank, the first of each kind; `own` are errors that speak of no peer."""
 
     closed: Mapping[int, Failure]

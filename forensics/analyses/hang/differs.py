@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.hang.collectives import Entry, Key, entry_of, recorded
 from forensics.analyses.hang.last_seen import last_seen
@@ -24,8 +24,7 @@ from forensics.store.run import Run
 Signature = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """Ranks that differ at one operation: `odd` is the minority, empty for a tie of `sides`."""
 
     group: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.analyses.hang.collectives import Entry, recorded
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Lag:
+class Lag(Struct, frozen=True):
     """One rank, the operations that only it did not finish (count), and the first of them."""
 
     rank: int

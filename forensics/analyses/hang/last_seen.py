@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.last_steps import reached
 from forensics.case.steps import parts
 from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
+from forensics.values import replace
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """One rank's last sign of life; `words` is the last line that it printed, with its place."""
 
     rank: int

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.store.run import Run
 
@@ -19,8 +19,7 @@ _MOST = 5_000
 _FEW = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Lines:
+class _Lines(Struct, frozen=True):
     """The events of a run in order and, where they are few, the text and the attributes of each as one text."""
 
     events: pl.DataFrame

@@ -8,9 +8,9 @@ without any frame of a collective, so that counts as inside.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
@@ -26,8 +26,7 @@ _NEAR = 14
 _MOST_FRAMES = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One frame; `text` is `function (file:line)`."""
 
     function: str
@@ -41,8 +40,7 @@ class Frame:
         return f"{self.function} ({place})"
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(Struct, frozen=True):
     """The main thread of one rank, innermost frame first; `raised` is the stack of a traceback, not of a dump.
 
     `line` is that of the exception, where one was raised.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.analyses.hang.stacks import Stack
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """One frame of the tree; `depth` counts from the outermost, `lack` are ranks of the parent without this frame."""
 
     frame: str

@@ -7,15 +7,15 @@ receive that has not posted its side. A rank whose watchdog found it waiting in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.analyses.hang.collectives import Entry, Key, Recorded, entry_of, recorded
 from forensics.analyses.hang.complaints import complaints
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Ranks that wait in one operation, and the ranks that they wait for."""
 
     group: str
@@ -26,8 +26,7 @@ class Wait:
     entry: Entry
 
 
-@dataclass(frozen=True, slots=True)
-class WaitGraph:
+class WaitGraph(Struct, frozen=True):
     """All waits; `sinks` wait for nobody, `cyclic` says that everybody who is waited for waits too."""
 
     waits: tuple[Wait, ...]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.joined.stores import counted
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """One metric over the steps of one attempt, finite values only, in the order of the file.
 
     The tuples have equal length; steps, lines, bytes and times (nanoseconds) are None where not printed.

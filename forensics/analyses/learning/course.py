@@ -8,10 +8,10 @@ noisy levels lies too low by chance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import exp, hypot, log, sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.learning.level import Level
 from forensics.analyses.learning.limits import Limits
@@ -20,6 +20,7 @@ from forensics.analyses.learning.spikes import Spike, spikes_of
 from forensics.stats.correlation import Noise, noise_about
 from forensics.stats.running import centred_median, moving_median, ratio_of
 from forensics.stats.spread import Floats, median_of, spread
+from forensics.values import replace
 
 #: No fall of a loss is told from noise below this share of it.
 _NO_FALL = 0.03
@@ -40,8 +41,7 @@ _FEWEST_LEFT = 4
 _LATE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
+class Departure(Struct, frozen=True):
     """A loss that left its level and did not come back.
 
     `onset` is a position in the curve. `size` is the ratio of the levels at the onset, `net` the last level in ratio
@@ -78,8 +78,7 @@ class Departure:
         return (self.final - self.best) / learned if learned > 0 else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+class Course(Struct, frozen=True):
     """What a curve did: its noise, the spikes that recovered, and where it left for good."""
 
     noise: Noise
@@ -87,8 +86,7 @@ class Course:
     departure: Departure | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Struct, frozen=True):
     y: Floats
     middle: Floats
     noise: Noise

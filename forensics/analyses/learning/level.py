@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from forensics.case.curves.loss import Curve
 from forensics.stats.correlation import Noise, noise_about
@@ -13,8 +13,7 @@ from forensics.stats.spread import Floats
 _POSITIVE = 0.95
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class Level(Struct, frozen=True, eq=False):
     """Logarithms `y` of the positive values, their `place` in the curve, and the medians of `window` around each."""
 
     y: Floats

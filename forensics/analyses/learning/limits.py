@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Thresholds of LRN001, LRN003 and LRN004; ratios are of losses, z in standard errors.
 
     A loss `exploded` above its first value has left its course after any number of records: no training starts a

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import exp
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.learning.course import Course, Departure, course_of, kind_of
 from forensics.analyses.learning.level import level_of
@@ -25,8 +25,7 @@ _BURST = 3.0
 _ENDS = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loss:
+class Loss(Struct, frozen=True, eq=False):
     """One training loss: `course` and `trend` are None where it has too few positive values for them."""
 
     curve: Curve

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.settings import NOTHING, OFF, stated
 from forensics.store.run import Run
@@ -15,8 +15,7 @@ from forensics.store.run import Run
 _NO_ADAPTER = ("full", "freeze")
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """One value of the configuration, and the fact row that says it; `number` is None where it is no number."""
 
     text: str

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.case.curves.loss import Curve, beside
@@ -12,8 +11,7 @@ from forensics.stats.spread import median_of
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """One logged learning rate: all indices are positions in `curve`.
 
     `peak` is its highest value, first reached at `top`; `zeros` the share of records that are exactly zero;

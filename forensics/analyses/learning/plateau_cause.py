@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.lr_schedule import Schedule
@@ -15,8 +16,7 @@ from forensics.model import Evidence
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """A setting outside its usual range: the slug of the cause, the words, and where it is seen."""
 
     cause: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.analyses.learning.losses import judged
@@ -17,8 +17,7 @@ from forensics.stats.spread import Floats, spread
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Disagree:
+class Disagree(Struct, frozen=True):
     """Thresholds of LRN015: numbers of common steps and ranks, shares of steps, and relative differences.
 
     Values that differ by no more than `same` are equal: the last digit of a float, and no more, may depend on the rank.
@@ -40,8 +39,7 @@ class Disagree:
     ruined: float = 1.5
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(Struct, frozen=True):
     """One metric of all ranks of one attempt on their common steps: one row a step, one column a rank."""
 
     steps: Floats
@@ -50,8 +48,7 @@ class Together:
     curves: tuple[Curve, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Parted:
+class Parted(Struct, frozen=True):
     """Where the rank in column `odd` left the others for good: at row `onset`, by the ratio `times` since then.
 
     `how` is `equal` (they had been equal to the last digit), `own` (each has its own data), or `always` (apart from

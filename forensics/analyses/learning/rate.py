@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.case.curves.loss import Curve, beside
@@ -20,8 +20,7 @@ OVER_PEAK = 1.2
 _NEAR = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Zero:
+class Zero(Struct, frozen=True):
     """Thresholds of LRN008: shares of records, and of the peak for the last value that is not zero.
 
     Where the peak is fewer than `units` of the last printed digit, a smooth decay vanishes in print.
@@ -51,8 +50,7 @@ def _unit(values: np.ndarray) -> float:
     return float(steps.min()) if len(steps) else float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Warming:
+class Warming(Struct, frozen=True):
     """Thresholds of a warm-up that is longer than the run.
 
     From at most `first` of its last value on the rate rises in all of `records` or more, along a line that it leaves by

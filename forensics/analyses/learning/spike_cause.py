@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.epoch_places import same_place
 from forensics.analyses.learning.spikes import Spike
@@ -14,8 +14,7 @@ from forensics.case.settings import settings
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Common:
+class Common(Struct, frozen=True):
     """When spikes have something in common.
 
     `many` spikes at least; a `share` of them stands where the rate is above `at_peak` of its highest, and `usual` of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.learning.limits import Limits
 from forensics.stats.correlation import Noise
@@ -13,8 +13,7 @@ from forensics.stats.running import moving_median, past_median, ratio_of
 from forensics.stats.spread import Floats, median_of
 
 
-@dataclass(frozen=True, slots=True)
-class Spike:
+class Spike(Struct, frozen=True):
     """A stretch above the past: its first index, its highest ratio, and the index where the level was back."""
 
     index: int

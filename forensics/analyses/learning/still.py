@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.learning.losses import Loss, losses
 from forensics.case.curves.loss import Curve, beside
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Frozen:
+class Frozen(Struct, frozen=True):
     """Thresholds of LRN014.
 
     Of a loss of exactly zero `few` records are enough, as rounding explains it only where gradients flow. A value of
@@ -35,8 +34,7 @@ class Frozen:
     above: float = 1.2
 
 
-@dataclass(frozen=True, slots=True)
-class Still:
+class Still(Struct, frozen=True):
     """A loss that has one `value` from the position `start` to its end.
 
     `how` is `masked` (zero, and no gradient), `frozen` (one value from the first record on), `stuck` (far above its

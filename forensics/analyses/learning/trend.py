@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import hypot, log
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.learning.level import Level
 from forensics.case.curves.loss import Curve
@@ -19,8 +19,7 @@ WINDOW = 51
 _LEAP = log(1.2)  # of the first records over the very first one: no noise of a loss that only begins
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(Struct, frozen=True):
     """Levels of one curve: of its first twentieth, its third and last quarter, its last fifth, and the lowest.
 
     A loss that leaps up at once has its first record for a first level. `fall` is the logarithm of first over last

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import nan
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.stats.spread import Floats, spread
+from forensics.values import replace
 
 Kind = Literal[
     "flat", "plateau", "slope", "staircase", "sawtooth", "spike", "level_shift", "unresolved", "unknown"
@@ -21,8 +22,7 @@ ABSURD = 1e9
 _GROWING = frozenset({"slope", "staircase", "unresolved"})
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A lasting rise or an excursion: index into the series as given, its x, and its height in the series' unit."""
 
     index: int
@@ -30,8 +30,7 @@ class Step:
     height: float
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """The shape of one series; heights and rises are in its unit, `per_step` in that unit per x.
 
     `warmup` samples at the start were left out; `onset` is the index at which a growth or a shift began; `period` is
@@ -58,8 +57,7 @@ class Form:
         return self.kind in _GROWING and self.rise > 0
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """What counts: noise of one sample, the least rise that matters, and the printed unit (0 for exact values)."""
 
     noise: float

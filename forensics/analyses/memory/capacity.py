@@ -7,9 +7,8 @@ memory beside what the framework reserved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.memory._form import ABSURD
 from forensics.analyses.memory.kinds import TOTALS, Meaning
@@ -26,8 +25,7 @@ _PERCENT = 100.0
 _USED = "gpu_mem_used_gib"
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
+class Capacity(Struct, frozen=True):
     """Sizes in GiB, None when unknown; `outside` brackets what is not the framework's, `measured` says it was seen."""
 
     device: float | None = None
@@ -72,8 +70,7 @@ def _capacity(run: Run) -> Capacity:
     return Capacity(device, max(found) if found else None, bracket, bool(outside))
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(Struct, frozen=True):
     """Device memory in use by the driver's count less what the framework reserved, in GiB.
 
     `used` and `reserved` are the source, the rank and the canonical name of the two metrics, taken at their highest.

@@ -7,8 +7,9 @@ or the scheduler tell them apart, or a resident memory that rose until then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.case.errors.exits import cause_of
@@ -21,8 +22,7 @@ KILLED = cause_of(-9)
 Meaning = Literal["memory", "scheduler", "tear-down", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Death:
+class Death(Struct, frozen=True):
     """A SIGKILL: what was printed of it, what it means, and the line that says so (None for an unknown sender)."""
 
     failure: Failure

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct
 
 Quantity = Literal[
     "allocated", "active", "reserved", "peak_allocated", "peak_active", "peak_reserved", "used", "free", "rss",
@@ -14,8 +15,7 @@ Quantity = Literal[
 Unit = Literal["GiB", "%"]
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """One kind of memory metric.
 
     `quantity`: allocated (tensors), active (with blocks that wait for a stream), reserved (held by the framework's

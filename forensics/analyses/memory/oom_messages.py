@@ -10,12 +10,12 @@ device or more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Literal
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.errors.attributes import attributes
 from forensics.case.errors.failures import Failure, failures
@@ -29,6 +29,7 @@ from forensics.knowledge.sizes import element_bytes
 from forensics.model import Locator
 from forensics.patterns import lazily
 from forensics.store.run import Run
+from forensics.values import field_names, replace
 
 Where = Literal["device", "host"]
 Reading = Literal["fragmentation", "full", "limit", "others", "unknown"]
@@ -61,8 +62,7 @@ _DEVICE = lazily(r"\bGPU +(\d{1,3})\b|on device (\d{1,3})\b|device:GPU:(\d{1,3})
 _CONTEXT_BYTES = 2 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """The numbers of one message in bytes; None where it does not print them.
 
     `tried` is what was asked of the driver (for PyTorch the segment, not the tensor); `allowed` a limit the program set
@@ -87,7 +87,7 @@ class Sizes:
     @property
     def known(self) -> int:
         """How many numbers were printed."""
-        return sum(getattr(self, name) is not None for name in self.__slots__ if name != "device")
+        return sum(getattr(self, name) is not None for name in field_names(self) if name != "device")
 
 
 def sizes_of(text: str) -> Sizes:
@@ -145,8 +145,7 @@ def _bytes(number: str, unit: str) -> int | None:
     return int(value) if value < 1 << 60 else None
 
 
-@dataclass(frozen=True, slots=True)
-class OomMessage:
+class OomMessage(Struct, frozen=True):
     """One out-of-memory error; `sizes` are its numbers in bytes, `copies` how often it was printed.
 
     `survived` is why the run did not end of it (`progress` and the like), empty when it may have.
@@ -295,7 +294,7 @@ def _alike(a: Sizes, b: Sizes) -> bool:
 
 
 def _joined(a: OomMessage, b: OomMessage) -> OomMessage:
-    names = Sizes.__slots__
+    names = field_names(Sizes)
     sizes = Sizes(**{n: getattr(a.sizes, n) if getattr(a.sizes, n) is not None else getattr(b.sizes, n) for n in names})
     phase = a.phase if a.phase != "unknown" else b.phase
     count = a.copies + (b.code not in telling("oom_numbers"))

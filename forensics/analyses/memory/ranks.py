@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.memory.series import Series, series_of
 from forensics.store.run import Run
@@ -13,8 +13,7 @@ from forensics.store.run import Run
 _FEWEST = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Imbalance:
+class Imbalance(Struct, frozen=True):
     """Levels of one metric by rank (the worst value of its last attempt), with the highest and the lowest series."""
 
     name: str

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.memory._form import ABSURD
 from forensics.analyses.memory.capacity import Capacity, capacity_of
@@ -27,6 +28,7 @@ from forensics.stats.spread import Floats
 from forensics.stats.trend import line_of
 from forensics.store.packed import PLACE, Packed
 from forensics.store.run import Run
+from forensics.values import replace
 
 Kind = Literal["instant", "interval peak", "cumulative peak", "peak", "cache"]
 _KEY = ("source", "attempt", "rank", "raw_name")
@@ -48,8 +50,7 @@ _CLIMBED = 1.5
 _UNEVEN = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """Between which steps the memory would be full; `exact_room` is whether what others hold was measured.
 
     `at_the_latest` is set when only allocated memory was logged: what the allocator reserves is more, and ends sooner.

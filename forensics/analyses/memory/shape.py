@@ -9,7 +9,6 @@ series their number in the second half is about Poisson with mean ln 2, whatever
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -19,6 +18,7 @@ from forensics.analyses.memory._form import ABSURD, FEWEST, QUANTUM_GIB, Form, K
 from forensics.stats.changes import change_points
 from forensics.stats.spread import Floats, median_of
 from forensics.stats.trend import Line, line_of
+from forensics.values import replace
 
 __all__ = ["QUANTUM_GIB", "Form", "Kind", "Step", "form_of"]
 

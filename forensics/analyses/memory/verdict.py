@@ -7,7 +7,7 @@ both are told: the exact reading from the two curves, and the rule of thumb wher
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from forensics.analyses.memory.series import Series
 
@@ -24,8 +24,7 @@ _ONE_CURVE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The exact reading in a few words, why, and the rule of thumb for this curve alone (None where it has none)."""
 
     words: str

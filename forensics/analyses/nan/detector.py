@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.nan.series import Candidate, Status, step_after
 from forensics.case.end_markers import ends_the_log, last_lines
@@ -29,8 +29,7 @@ _BLAMED = r'"role":\s*"(?:root|symptom)"'
 _WHEN = lazily(r"(?i)\b(?:iter(?:ation)?|(?:global[_ ])?step)\b\s*(?:number|no\.?)?\s*[=#:]?\s*(\d{1,12})\b")
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """A detector's line; `skipped`: it says that the update was left out, so that the weights are those from before."""
 
     row: Row

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.nan.onset import SPOKEN, NanOnset, nan_onset
 from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
@@ -37,8 +37,7 @@ _SPOKEN_LATE = 10
 _INTERVALS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Alarm:
+class Alarm(Struct, frozen=True):
     """When a rise before the NaN is an alarm.
 
     `window` records make the past, the last `within` before the onset are looked at; both numbers `sigma` (robust)
@@ -65,8 +64,7 @@ class Alarm:
     rate_records: int = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Precursor:
+class Precursor(Struct, frozen=True):
     """The greatest rise before the onset; `z` in robust standard deviations of the logarithm, `lead` in records."""
 
     row: Row
@@ -77,8 +75,7 @@ class Precursor:
     lead: int
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """The kind of origin, how sure, and the rise that came before if there was one; `quiet` is the last flat record.
 
     `norms` counts the finite gradient norms before an origin that is unknown; None where the log holds no norm at all.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.errors.attributes import attributes
 from forensics.case.evidence import Row
@@ -16,8 +15,7 @@ _NAMED = r"(?i)(?:nan|inf|nan/inf|non-?finite)(?: values?| gradients?)? (?:in|at
 _NAN_SHAPE, _CONTEXT = r'"shape":\s*"nan"', r'"role":\s*"context"'
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """What a line names: the event row, the name, and `frame`, the forward call that anomaly detection prints.
 
     `says_nan` is whether a line says that a value was not finite: anomaly detection names the forward call of every

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.nan.detector import detector_candidates
 from forensics.analyses.nan.series import Candidate, Shares, Status, series_candidates
@@ -18,6 +18,7 @@ from forensics.case.steps import SERIES, at, by_record
 from forensics.knowledge.vocabulary import words_for
 from forensics.model import Evidence, EvidenceRole, Onset
 from forensics.store.run import Run
+from forensics.values import replace
 
 _ORDER = (Status.FAILED, Status.EARLIER, Status.INTERMITTENT, Status.TRANSIENT)
 #: Roles of candidates that rest on words and not on a number.
@@ -26,8 +27,7 @@ _MAX_RELATED = 4
 _SERIES_TOGETHER = 2
 
 
-@dataclass(frozen=True, slots=True)
-class NanOnset:
+class NanOnset(Struct, frozen=True):
     """The first bad place, and what is known around it.
 
     `clean` is the last finite row before it; `n_before` counts finite losses before it in its source and attempt;

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, cast
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.nan.kind import Kind, kind_of, scale_fell_first
 from forensics.analyses.nan.onset import NanOnset, nan_onset
@@ -34,8 +34,7 @@ KindName = Literal[
 _FINITE_NORM = "the gradient norm of its own step is finite"
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedCheckpoint:
+class JudgedCheckpoint(Struct, frozen=True):
     """A checkpoint and whether it may be used: `clean`, `unknown`, `dirty`, `removed` or `incomplete`, and why."""
 
     step: int
@@ -44,8 +43,7 @@ class JudgedCheckpoint:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rise:
+class Rise(Struct, frozen=True):
     """What rose before the first bad step, where the rise began, and how many times above its past."""
 
     metric: str
@@ -53,8 +51,7 @@ class Rise:
     ratio: float
 
 
-@dataclass(frozen=True, slots=True)
-class NanOrigin:
+class NanOrigin(Struct, frozen=True):
     """The answer to `forensics nan-origin`; the bracket is (last_clean_step, first_bad_step].
 
     `kind` is `none` when every value is finite, or training went on after a stumble. It is `unknown` with a first bad

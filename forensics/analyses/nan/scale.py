@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.nan.loss_scale import falling, floors, overflows, scale, skipped
 from forensics.analyses.nan.series import step_after
@@ -15,10 +14,10 @@ from forensics.case.series import metric_records
 from forensics.case.steps import at
 from forensics.model import Evidence, EvidenceRole
 from forensics.store.run import Run
+from forensics.values import replace
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleLimits:
+class ScaleLimits(Struct, frozen=True):
     """What is more than calibration: the first `warmup` steps are ignored, whatever happens in them.
 
     A collapse is a scale at or under `floor` for `at_floor` records after a fall by `fall`, `burst` falls within
@@ -40,8 +39,7 @@ class ScaleLimits:
     calibrated: float = 8.0
 
 
-@dataclass(frozen=True, slots=True)
-class Collapse:
+class Collapse(Struct, frozen=True):
     """Where the scale began to fall for good, in words and with evidence; `share` of skipped updates if counted."""
 
     step: int | None

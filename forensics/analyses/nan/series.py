@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.evidence import Row
 from forensics.case.joined.stores import counted
@@ -16,6 +16,7 @@ from forensics.case.series import keys_of
 from forensics.case.steps import SERIES, by_record
 from forensics.knowledge.metrics import telling
 from forensics.store.run import Run
+from forensics.values import replace
 
 
 class Status(StrEnum):
@@ -27,8 +28,7 @@ class Status(StrEnum):
     EARLIER = "earlier"
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
+class Shares(Struct, frozen=True):
     """Which share of bad records is still a stumble, and which is a fault although the series ends finite.
 
     A counter of NaN updates is a fault where more than `counted_share` of its records have some, the last one too.
@@ -40,8 +40,7 @@ class Shares:
     lost_records: int = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """One place where training may have gone non-finite.
 
     `row` is a row of the metrics table, or of the events table for the role `detector` or `echo`; `clean` is the last

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.nan.loss_scale import overflows
 from forensics.analyses.nan.onset import NanOnset
@@ -17,8 +16,7 @@ from forensics.store.run import Run
 _BESIDE = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Struct, frozen=True):
     """Why the update of a bad step was not made: words for a sentence, and the line that says it where one does."""
 
     words: str

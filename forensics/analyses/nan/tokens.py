@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.evals.vocabulary import Stated, embedding_rows
 from forensics.case.series import metric_rows
@@ -16,8 +15,7 @@ from forensics.store.run import Run
 _MASKED = -100
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """The metric rows of ids that are no row of the embedding, in order, at least one, and how many rows it has."""
 
     rows: pl.DataFrame

@@ -7,11 +7,11 @@ grave it is; its form (a jump, a ramp, pauses) gives only the words.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import log
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.pace.change import Change, Form, change_of
 from forensics.analyses.pace.clocks import Clock, best_clocks, clocks
@@ -36,8 +36,7 @@ _BY_LEVEL = frozenset({"jump", "ramp"})
 _UNITS_OF_WORK = frozenset({"token", "sample", "token/device"})
 
 
-@dataclass(frozen=True, slots=True)
-class Gravity:
+class Gravity(Struct, frozen=True):
     """How many times longer a step must take to be a mild or a grave loss, and what fewer records than usual need.
 
     Below `mild` a shared host, a warmer device or an evaluation beside the training explains it; these are ratios of
@@ -65,8 +64,7 @@ class Gravity:
     quanta: float = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pauses:
+class Pauses(Struct, frozen=True):
     """What single slow records cost, as shares of the whole time.
 
     `share` counts those with a period, `saving` and `evaluating` what stands out where the run saved or evaluated;
@@ -83,8 +81,7 @@ class Pauses:
     saves: Steps
 
 
-@dataclass(frozen=True, slots=True)
-class Paced:
+class Paced(Struct, frozen=True):
     """One clock of a run made steady, how it changed, if it did, and what its pauses cost (None: too short a clock)."""
 
     clock: Clock

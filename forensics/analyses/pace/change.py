@@ -7,11 +7,11 @@ docs/explanation/slowdown.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import exp
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.pace.edges import sharpest_edge
 from forensics.analyses.pace.levels import Bounds, Levels, blocks, levels
@@ -20,6 +20,7 @@ from forensics.analyses.pace.stalls import stalls_of
 from forensics.analyses.pace.steady import SHORTEST, Steady, least_effect
 from forensics.stats.changes import best_cut
 from forensics.stats.spread import median_of
+from forensics.values import replace
 
 Kind = Literal["lasting", "transient"]
 Form = Literal["jump", "stairs", "ramp", "stalls", "pauses"]
@@ -34,8 +35,7 @@ _EVEN = 0.15  # rises whose distances and heights differ by no more than this co
 _FEWEST_STAIRS, _TWO_STAIRS, _ALIKE = 3, 2, 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What counts as slower: `effect` is relative, `z` in deviations at infinite length, `cap` for `confirmed`.
 
     `brief` is the fewest records of a slow stretch that ended.
@@ -47,8 +47,7 @@ class Settings:
     brief: int = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A slowdown: first and last slow record (positions in the steady series), how much, and how sure.
 
     `before` is the best steady level until then, in seconds, `ratio` the time per step after it over that; for stalls

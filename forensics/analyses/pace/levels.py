@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.stats.changes import best_cut
 from forensics.stats.correlation import LongRun, correlation, long_run
@@ -16,8 +16,7 @@ _MOST_CUTS = 12
 _MOST_BLOCKS = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """What a cut must show: `z` long-run deviations and `effect` as a difference of logs; `cap` on long memory.
 
     `cap` is how far the scale may be extrapolated for noise with long memory: 1 not at all, more is stricter.
@@ -29,8 +28,7 @@ class Bounds:
     cap: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
+class Levels(Struct, frozen=True):
     """Parts of a series between cuts: `edges` (n + 1 of them), mean of each part, and the noise about them.
 
     `block` is the number of records behind one value; edges count values, not records.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
+
+from msgspec import Struct
 
 from forensics.dialects.names import meanings
 from forensics.io.tables import table_rows
@@ -16,8 +17,7 @@ Form = Literal["clock", "time", "rate", "mean-time", "mean-rate", "wall"]
 _WORDS = lazily(r"[\s\-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class PaceName:
+class PaceName(Struct, frozen=True):
     """What a metric measures: its form, per what, the factor to seconds, and how much it is preferred (0 first)."""
 
     form: Form

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.pace.names import pace_of
 from forensics.case.series import keys_of, metric_rows
@@ -23,8 +23,7 @@ _GROWN = 2.0
 _WORDS = lazily(r"[\s\-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The median share of a part in its whole over the records of one source; `amount` and `whole` are medians.
 
     `first` and `last` are metric rows of the part. Seconds for data, tokens for padding; `whole` is None where the

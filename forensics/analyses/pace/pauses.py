@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import e, log
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.stats.running import centred_median
@@ -25,8 +25,7 @@ _PIECE = 1 << 16  # windows of which quartiles are taken at once, as they are co
 _SAMPLE = 4096  # records that a pattern of at most forty is looked for in
 
 
-@dataclass(frozen=True, slots=True)
-class Spikes:
+class Spikes(Struct, frozen=True):
     """A series split into a moving level and what stands out of it: `base`, the flags, and the noise about the base."""
 
     base: Floats
@@ -38,8 +37,7 @@ class Spikes:
         return self.far & (logs > self.base)
 
 
-@dataclass(frozen=True, slots=True)
-class Comb:
+class Comb(Struct, frozen=True):
     """Pauses at steps `phase + k * period`: how many there were, and how many that would be at most."""
 
     period: int

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import log, sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.pace.levels import Levels
 from forensics.stats.correlation import correlation
@@ -18,8 +18,7 @@ _LONGEST_SHARE, _LONGEST = 0.05, 5  # a rise that takes less of the series, or s
 _FLOOR = 1e-4  # deviation of a log below which no clock is told from another
 
 
-@dataclass(frozen=True, slots=True)
-class Ramp:
+class Ramp(Struct, frozen=True):
     """A rise from record `first` to record `last` by `rise` (log), from the level `before` (log), at `z` deviations.
 
     `z` counts the noise that the ramp leaves, its correlation included: a ramp is not taken for noise of long memory.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.pace.edges import sharpest_edge
 from forensics.analyses.pace.parts import named
@@ -25,8 +25,7 @@ _FLOOR = 0.003  # spread over ranks below which no machine can be told from anot
 _NOTHING = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Straggler:
+class Straggler(Struct, frozen=True):
     """A rank that stands out of `ranks`: `excess` over the median rank, relative (negative for waiting), and `z`.
 
     Where the others take next to no time, `excess` is a share of the step, or 1. `own` and `others` are the medians, as
@@ -46,15 +45,13 @@ class Straggler:
     rows: pl.DataFrame
 
 
-@dataclass(frozen=True, slots=True)
-class _Least:
+class _Least(Struct, frozen=True):
     effect: float
     z: float
     persist: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
+class _Times(Struct, frozen=True):
     """One time of all ranks: steps x ranks, the steps, and the median whole step in the same unit where it is known."""
 
     values: Floats

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.pace.edges import likelihood
 from forensics.analyses.pace.pauses import Flags, Steps, over_floor
@@ -24,8 +24,7 @@ _CHANCE, _CHANCE_GRAVE, _GRAVE = log(1e-4), log(2e-3), 0.5
 _TALL, _GAP = log(1.5), log(1.15)  # a pause stands so far above the level around it, and above what is lower
 
 
-@dataclass(frozen=True, slots=True)
-class Stalls:
+class Stalls(Struct, frozen=True):
     """From record `index` on pauses came more often: `added` time per step, relative, and `z` of the change.
 
     `period` is their distance in steps, 0 where they have none.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import floor, log, log10
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.pace.pauses import (
     Comb,
@@ -21,6 +21,7 @@ from forensics.analyses.pace.pauses import (
     winsorised,
 )
 from forensics.stats.spread import Floats, jitter, median_of, quantiles_of
+from forensics.values import replace
 
 #: Fewer records than this are no series.
 FEWEST = 12
@@ -37,8 +38,7 @@ _FINEST = -10
 _BUSY, _SKEW = log(1.5), 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Steady:
+class Steady(Struct, frozen=True):
     """Records of one series after the warm-up, with what stands out of them.
 
     `kept` are the positions in the series that was given, `seconds` and `steps` theirs; `logs` are the logarithms

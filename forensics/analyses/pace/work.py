@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from forensics.case.series import metric_rows
 from forensics.case.steps import ordered
 from forensics.store.run import Run
+from forensics.values import replace
 
 if TYPE_CHECKING:
     from forensics.analyses.pace.clocks import Clock

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite, sqrt
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.processes.lives import Boundary, rows_of
 from forensics.stats.spread import Floats, median_of, scatter
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(Struct, frozen=True):
     """One printed metric around a restart: `before` the step where the new life begins, `replaced` from there on in the
     old life, and `after` in the new one. All are metric rows with `at`, in order.
     """  # noqa: D205 - one sentence over two lines
@@ -29,8 +28,7 @@ def around(run: Run, boundary: Boundary, name: str) -> Around | None:
     return run.derived(_Compared(boundary, name))
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
+class _Compared(Struct, frozen=True):
     """One restart in one metric, which several rules ask for."""
 
     boundary: Boundary

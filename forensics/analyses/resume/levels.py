@@ -6,10 +6,10 @@ one, they were restored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import comb
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.resume.around import Around, mean_error
 from forensics.stats.spread import median
@@ -20,8 +20,7 @@ _ODDS = 200
 _FEWEST = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
+class Levels(Struct, frozen=True):
     """Medians of `count` losses: the first and the last ones of the old life, and the first ones of the new.
 
     `is_clear`: the fall of the old life is no noise. `is_same`: the new life prints the first losses of the old one

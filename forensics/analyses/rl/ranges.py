@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from math import sqrt
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.rl.series import RlSeries
 from forensics.knowledge.ranges import Range
 from forensics.stats.running import running_median
 from forensics.stats.spread import median, relative_spread
 from forensics.stats.trend import trend_of
+from forensics.values import replace
 
 
-@dataclass(frozen=True, slots=True)
-class Persistence:
+class Persistence(Struct, frozen=True):
     """How long a state must last before it is one: no single point ever is.
 
     `window` records make a running median, which must be beyond the bound in a share `held` of the last `last` records;
@@ -37,8 +37,7 @@ _REGULAR = 3
 _RISEN = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A row that holds of a series: whether red, since which of the finite rows, and the levels at start and end."""
 
     row: Range
@@ -166,8 +165,7 @@ def _deviation(values: pl.Series) -> float:
 # How long a noisy series has been where it is: measures only, no thresholds.
 
 
-@dataclass(frozen=True, slots=True)
-class Stay:
+class Stay(Struct, frozen=True):
     """How a condition held lately: in what share of the last records, and from which index on without a break."""
 
     share: float

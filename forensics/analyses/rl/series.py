@@ -8,10 +8,10 @@ fine-tuning prints an entropy, preference tuning prints rewards, a game's reward
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.regimes import named_regime
 from forensics.case.series import metric_names, metric_rows
@@ -32,8 +32,7 @@ _PREFIX = r"^train(?:ing)?/"
 _TOGETHER = (("reward", "kl"), ("reward", "reward_std"))
 
 
-@dataclass(frozen=True, slots=True)
-class RlSeries:
+class RlSeries(Struct, frozen=True):
     """One quantity over the run, restarts included, in the order of the records.
 
     `rows` are metric rows with `at`, the step; `finite` are those with a finite value.

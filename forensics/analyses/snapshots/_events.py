@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 _ALLOCATED = pl.col("state").str.starts_with("active")
 _RESERVED_UP, _RESERVED_DOWN = ("segment_alloc", "segment_map"), ("segment_free", "segment_unmap")
 
 
-@dataclass(frozen=True, slots=True)
-class Accounts:
+class Accounts(Struct, frozen=True):
     """Bytes at each event of one device, and what ties events to each other and to the blocks at the end.
 
     `events`: seq, action, addr, size, stack, allocated, reserved (after the event; requested and segment bytes).

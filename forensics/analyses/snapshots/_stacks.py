@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.snapshots._values import Stack
 from forensics.knowledge.vocabulary import stands_for
@@ -22,8 +22,7 @@ class Phase(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """One stack: its Python frames as text (all frames where there is none of Python), and its phase."""
 
     frames: Stack

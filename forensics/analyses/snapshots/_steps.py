@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.snapshots._events import Accounts
 from forensics.analyses.snapshots._stacks import Known, Phase
@@ -16,8 +16,7 @@ _TIMES, _FREED, _TENTHS = 5, 0.9, 9
 _STAYS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """Where the steps of a recording begin, as seqs of events, and whether the program itself said so.
 
     `whole` is whether a step is one of training; else it is a repetition of some work, as of requests.

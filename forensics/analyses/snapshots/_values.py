@@ -5,7 +5,7 @@ A stack is a tuple of frames `file:line function`, innermost first, without fram
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from forensics.knowledge.libraries import is_library
 from forensics.model import Confidence
@@ -13,8 +13,7 @@ from forensics.model import Confidence
 Stack = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Leak:
+class Leak(Struct, frozen=True):
     """A line of code whose allocations pile up: live at the end, spread over the recording, growing in proportion.
 
     `bytes` and `count` are of the allocations that were recorded and not freed. `per_step` is bytes per step, and
@@ -40,8 +39,7 @@ class Leak:
         return site_of(self.stack)
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """What one stack holds at the peak.
 
     `category` is parameter, gradient, optimizer, activation, temporary or unknown, with `confidence` in it;
@@ -61,8 +59,7 @@ class Share:
         return site_of(self.stack)
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(Struct, frozen=True):
     """Reserved and active bytes of one memory pool at the end; (0, 0) is the default pool, others are private."""
 
     pool: tuple[int, int]
@@ -70,8 +67,7 @@ class Pool:
     allocated_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(Struct, frozen=True):
     """What one stack holds more in one snapshot than in another; `per_step` when the steps between are known."""
 
     stack: Stack
@@ -85,8 +81,7 @@ class Growth:
         return site_of(self.stack)
 
 
-@dataclass(frozen=True, slots=True)
-class Oom:
+class Oom(Struct, frozen=True):
     """The last out-of-memory event of a recording: what was asked for (rounded), and what the device had free.
 
     `events_after` counts events of the same device behind it, without the mark of the snapshot itself.
@@ -100,8 +95,7 @@ class Oom:
     events_after: int
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """One device of one snapshot file.
 
     `quality` is `exact` (the accounting closes at every event), `wrapped` (so too, but older events were overwritten),

@@ -11,12 +11,12 @@ together. Order: bytes times spread times linearity.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 from statistics import correlation, median
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.snapshots._events import Accounts
 from forensics.analyses.snapshots._shares import is_of_parameters
@@ -28,8 +28,7 @@ from forensics.model import Confidence
 _TENTHS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class LeakBounds:
+class LeakBounds(Struct, frozen=True):
     """When survivors are a leak. Spread and linearity as they separate made leaks from made and real clean recordings.
 
     `survivors` and `steps` are the fewest with which a line is more than two points. `older` is how many times the
@@ -46,8 +45,7 @@ class LeakBounds:
     distances: float = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(Struct, frozen=True):
     """What one stack or one line made: survivors as (seq, size) in order, and the lifetimes of what was freed."""
 
     stack: Stack
@@ -55,8 +53,7 @@ class _Made:
     lifetimes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(Struct, frozen=True):
     """The first and the last event of a recording, and its steps."""
 
     first: int

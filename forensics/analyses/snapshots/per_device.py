@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.snapshots._events import Accounts, accounts
 from forensics.analyses.snapshots._shares import live_shares, peak_of, shares_at
@@ -63,8 +63,7 @@ def _held(snapshot: Snapshot) -> dict[Stack, tuple[int, int]]:
 # From the tables of memory snapshots to their values: one per source and device, with a verdict on the data.
 
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
+class _Tables(Struct, frozen=True):
     """The tables of one source, and what it says of itself."""
 
     events: pl.DataFrame
@@ -251,8 +250,7 @@ def _gaps(books: Accounts, real: pl.DataFrame, known: Mapping[int, Known]) -> li
 # Free memory of one device at the end of a recording: what empty_cache cannot give back, and the memory pools.
 
 
-@dataclass(frozen=True, slots=True)
-class Free:
+class Free(Struct, frozen=True):
     """Bytes of free blocks in segments that an active block keeps, the largest of them, and all free bytes."""
 
     unreleasable: int

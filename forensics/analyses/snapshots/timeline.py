@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.snapshots._events import changes, release_of
 from forensics.analyses.snapshots._values import Snapshot
 from forensics.store.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """One entry an event: its number in the file, seconds after the first (None without a clock), bytes after it.
 
     `ooms` are places in the arrays.

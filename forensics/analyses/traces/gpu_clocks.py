@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.series import metric_rows
 from forensics.store.run import Run
@@ -16,8 +16,7 @@ _REASON = r"(?i)clocks_(?:throttle|event)_reasons\.((?:hw|sw)_\w*(?:slowdown|the
 _LOADED, _HIGH, _KEEPS = 50.0, 0.9, 3
 
 
-@dataclass(frozen=True, slots=True)
-class Throttled:
+class Throttled(Struct, frozen=True):
     """A device whose clock fell: `high` and `low` in MHz, `share` of the loaded samples, what stood beside it.
 
     `temperature` is the median in Celsius while low, `power_share` the median draw over the limit; `rows` are the

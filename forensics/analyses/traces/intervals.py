@@ -5,16 +5,14 @@ All arrays are int64 of one length; intervals are half-open [start, end). Interv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+class Union(Struct, frozen=True):
     """Disjoint intervals, sorted by group and start."""
 
     group: Ints

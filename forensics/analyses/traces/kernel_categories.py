@@ -8,10 +8,10 @@ The row that fits the longest part of a name decides, so that `ncclDevComm` is n
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.io.tables import table_rows
 
@@ -21,8 +21,7 @@ _KEMPNERFORGE = {"matmul": "MatMul/GEMM", "communication": "Communication (NCCL)
 KEMPNERFORGE = (*_KEMPNERFORGE.values(), "Other kernels")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row of the table; `literal` is in lower case and empty where there is a `regex`."""
 
     category: str

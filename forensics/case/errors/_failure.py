@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from forensics.case.errors.kinds import UNKNOWN, Weight, of_line
 from forensics.knowledge.errors import by_id, opening
+from forensics.values import replace
 
 #: The cause of an error of which nothing is known but its class.
 ANY = UNKNOWN[2]
@@ -19,8 +21,7 @@ _LINE_BYTES = 120
 _NEAR_EVENTS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """One error of the run; `cleared` says why it is not the run's failure, and is empty when it may be.
 
     `stack`: frames of a traceback, innermost first; `head`: the line where it begins; `caught`: a function of the

@@ -9,10 +9,10 @@ that a node is lost was ended for that. A rank that a list of failures leaves ou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.errors.attributes import attributes
 from forensics.case.errors.launchers import last_end, of_later_group
@@ -21,6 +21,7 @@ from forensics.dialects.events.elastic import FAILURE
 from forensics.knowledge.errors import telling
 from forensics.knowledge.signals import code_of, signal_of
 from forensics.store.run import Run
+from forensics.values import replace
 
 #: The cause of a process that ended by an exit code and said nothing.
 NONZERO = "exit_nonzero"
@@ -28,8 +29,7 @@ NONZERO = "exit_nonzero"
 _NODE_RANKS = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(Struct, frozen=True):
     """The end of one rank: its exit code (negative: a signal), and whether the launcher had to use force.
 
     `first` says that the launcher saw it fail before all others; `local_rank` is known of torchrun's workers. `listed`:
@@ -48,8 +48,7 @@ class Exit:
     listed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Exits:
+class Exits(Struct, frozen=True):
     """All ends that were told; `sources` are the logs that hold a list of failures."""
 
     by_rank: Mapping[int, Exit]

@@ -8,7 +8,6 @@ later process got over what ended an earlier one is for the attempts to say.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import polars as pl
 
@@ -23,6 +22,7 @@ from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import by_id, telling
 from forensics.patterns import lazily
 from forensics.store.run import Run
+from forensics.values import replace
 
 #: Other ranks that log this many steps after an error of one that logs none went on without it. A pipe holds 64 KiB
 #: and a stream's buffer 8 KiB (Linux, pipe(7); glibc, BUFSIZ), which is about a hundred lines of a training log.

@@ -7,10 +7,10 @@ starts the group anew. What a group without a training step then complains of fo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.end_markers import SURVIVED_STEPS, marks_of
 from forensics.case.errors.attributes import attributes
@@ -20,6 +20,7 @@ from forensics.knowledge.errors import by_id, telling
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.patterns import lazily
 from forensics.store.run import Run
+from forensics.values import replace
 
 _FOLDER = lazily(r"(?:^|/)attempt_(\d{1,6})/")
 #: How a Python program ends by an exception that nobody caught.
@@ -28,8 +29,7 @@ _ERROR = 1
 _NODE_RANKS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class GroupEnd:
+class GroupEnd(Struct, frozen=True):
     """The end of a worker group: whom the agent saw fail first, and with which exit code.
 
     `rank` is None where the job has several nodes and nothing tells the global rank. `attempt` counts the ends of its

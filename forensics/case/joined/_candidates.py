@@ -7,7 +7,8 @@ kept by folder, kind, rank and the form of their names, and the partners of a fi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from forensics.case.joined._strands import (
     KINDS,
@@ -24,16 +25,14 @@ from forensics.case.joined._strands import (
 _Place = tuple[tuple[str, ...], str, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """What decides with whom a file can be one: its measured metrics, and its path without numbers."""
 
     measured: frozenset[str]
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     """One unit: its kind, folders and name, the process that they name, and how many `records` its longest series has.
 
     `tag` is the process, or the name without numbers.
@@ -49,8 +48,7 @@ class _File:
     records: int
 
 
-@dataclass(slots=True)
-class _Files:
+class _Files(Struct):
     """Units that hold a measured metric, the better store first, by source and by where they lie.
 
     `near` has each file under its folder and all above it, with its kind and rank, then by tag and form. `first` is the

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.joined._strands import FULL_DIGITS, Strand, kind_of
 from forensics.stats.spread import Floats
@@ -23,8 +22,7 @@ _FLOAT32_DIGITS, _MOST_DECIMALS = 7, 40
 _QUARTER_S, _ZONE_S = 900.0, 14 * 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """`step of a = factor * step of b + offset`; `clock_s` is what the clock of `a` is ahead of b's, None without."""
 
     factor: float

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import SERIES, at
@@ -40,8 +40,7 @@ _KEPT_FIRST = ("text", "json", "table", "trainer_state", "tfevents", "database",
 Unit = tuple[str, int | None, int | None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Strand:
+class Strand(Struct, frozen=True, eq=False):
     """One series of one store, without records that hold no number.
 
     `at` are the steps, or the positions of the records where the store prints no step (`numbered` is false). `value` is
@@ -149,8 +148,7 @@ class Held(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """A series of a store by its `row` in the table of `Strands`; `records` is the length of its strand."""
 
     row: int
@@ -164,8 +162,7 @@ class Known:
         return self.records
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Strands:
+class Strands(Struct, frozen=True, eq=False):
     """The series of names that more than one source holds, in the order of the sources.
 
     `table` has a row for each, with lists of its records; only those of files that can be one are made strands. `alone`

@@ -9,10 +9,10 @@ it twice; a store that reaches further, is denser, or alone holds a NaN is kept.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.joined._candidates import candidates
 from forensics.case.joined._fit import Line, fit
@@ -46,8 +46,7 @@ _ALONE = 0.05
 _FLOAT32 = 2.0**-23  # a value stored as float32 and read back as float64 is off by half of this, relatively
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Match:
+class Match(Struct, frozen=True, eq=False):
     """Two series compared: `aligned` records at one step, `equal` of them agree.
 
     `clashes` are the others (columns `at`, `seq_a`, `seq_b`, `finite` whether both are numbers). `distinct` counts the
@@ -141,8 +140,7 @@ def _covered(rows: pl.DataFrame, by: pl.DataFrame) -> bool:
     return inside.height == alone.height <= _ALONE * rows.height
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Link:
+class Link(Struct, frozen=True, eq=False):
     """Two files (source, attempt, rank) that one process wrote, and how their steps and metrics fit together."""
 
     a: Unit
@@ -156,8 +154,7 @@ class Link:
         return tuple(m for m in self.matches if m.same)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stores:
+class Stores(Struct, frozen=True, eq=False):
     """What several stores of a run share; `left_out` are the series (columns `SERIES`) that stand in another one."""
 
     links: tuple[Link, ...]

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.case.end_markers import is_end
 from forensics.case.processes.launches import launches
@@ -23,6 +23,7 @@ from forensics.case.processes.starts import Start, openings, starts
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
 from forensics.store.run import Run
+from forensics.values import replace
 
 #: An attempt that logs so many records has got over what ended the one before it; fewer may still be in a buffer.
 GOES_ON_RECORDS = 3
@@ -30,8 +31,7 @@ GOES_ON_RECORDS = 3
 _PLACED = frozenset(("metrics", "events", "checkpoints"))
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """A place of a source from which on it belongs to attempt `number`."""
 
     number: int
@@ -40,8 +40,7 @@ class Cut:
     byte: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One process, or one group of ranks: where it began, the steps that it logged, and whether it can be judged.
 
     `start` is None for the first one. `first` and `last` are the steps of its training records, `records` their number
@@ -64,8 +63,7 @@ class Attempt:
         return self.records >= GOES_ON_RECORDS or self.ended or (self.failed and not by_launcher)
 
 
-@dataclass(frozen=True, slots=True)
-class Attempts:
+class Attempts(Struct, frozen=True):
     """All attempts in order of time, at least one, and where they begin in each source."""
 
     every: tuple[Attempt, ...]

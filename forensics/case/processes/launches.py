@@ -9,19 +9,19 @@ stays one launch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.processes.starts import openings
 from forensics.patterns import lazily
 from forensics.store.run import Run
+from forensics.values import replace
 
 _FOLDER = lazily(r"^(?P<agent>(?P<parent>.*/)?[^/]+/)attempt_(?P<number>\d{1,6})/\d{1,6}/")
 
 
-@dataclass(frozen=True, slots=True)
-class _Agent:
+class _Agent(Struct, frozen=True):
     """The folder of one agent: its attempts, the global ranks of its workers, when it printed, and what it loaded."""
 
     sources: Mapping[str, int]

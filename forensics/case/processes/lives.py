@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.end_markers import Marks, marks_of
 from forensics.case.joined.stores import Strand, stores_of
@@ -23,6 +23,7 @@ from forensics.case.series import chosen, index_of, metric_rows, standing_in
 from forensics.case.steps import at, parts
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
+from forensics.values import replace
 
 Kind = Literal["continues", "replays", "gap", "scratch", "stage"]
 #: Quantities whose rows make a life, the first that a source prints.
@@ -34,8 +35,7 @@ _KEY = ("source", "rank", "raw_name")
 _Begins = Mapping[str, tuple[tuple[int, Start], ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Life:
+class Life(Struct, frozen=True):
     """What one process trained: records `seq_first` to `seq_last` of one attempt, steps `first` to `last`.
 
     `every` is the usual distance of the steps of two records, `start` what says that its process began, where anything
@@ -64,8 +64,7 @@ class Life:
         return None if self.start is None else self.start.step
 
 
-@dataclass(frozen=True, slots=True)
-class Boundary:
+class Boundary(Struct, frozen=True):
     """One restart: `after` went on from `before`.
 
     `kind`: continues at the next step, replays steps that `before` had done (`replayed` of them), leaves a gap, counts
@@ -176,8 +175,7 @@ def rows_of(run: Run, life: Life, *names: str) -> pl.DataFrame:
 _NO_ROWS = pl.DataFrame(schema={**TABLES["metrics"], "at": pl.Int64})
 
 
-@dataclass(frozen=True, slots=True)
-class _Finite:
+class _Finite(Struct, frozen=True):
     """The finite rows with a step of some canonical names, in the order of their records: one look for all lives."""
 
     names: tuple[str, ...]

@@ -9,11 +9,11 @@ that begins again before its plan was reached, an error just before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.series import keys_of, metric_records, metric_rows
 from forensics.checkpoint import whose
@@ -31,8 +31,7 @@ _COUNTER = "counter-again"
 _RESUMED = "resumed"
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """A place of a source at which a process begins; `step` and `path` are those of the checkpoint it says it loaded.
 
     `quote` is the line that says so, empty where only the steps went back. `by_launcher`: the launcher restarted its
@@ -86,8 +85,7 @@ def _starts(run: Run) -> dict[str, tuple[Start, ...]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
+class _Done(Struct, frozen=True):
     """Places of records, saves and errors of a source, in order, and which of them are errors."""
 
     seq: np.ndarray[Any, np.dtype[np.int64]]

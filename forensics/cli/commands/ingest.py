@@ -5,7 +5,6 @@ polars, pandas and DuckDB open them as they are. A second time, only the files w
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ import typer
 from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
+from forensics.values import replace
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
 ShardOption = Annotated[

@@ -8,7 +8,6 @@ Exit codes: 0 there is a table; 3 cannot say, no trace or no device work was fou
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +17,7 @@ from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
 from forensics.io.places.named import place_of
+from forensics.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

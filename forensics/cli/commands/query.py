@@ -5,7 +5,6 @@ The query only reads: it changes nothing and opens no file. NaN is printed as Na
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +13,7 @@ from forensics.cli import _options as opt
 from forensics.cli._answer import Answer, losses
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode, UsageError
+from forensics.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

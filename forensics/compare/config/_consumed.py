@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.case.consumed import Consumed
 from forensics.case.evidence import fact_evidence, metric_evidence
@@ -15,8 +16,7 @@ from forensics.model import Evidence, EvidenceRole
 LEAST = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """One source of data whose consumed share differs between two runs; None where a run counts none of it."""
 
     label: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.compare.config._keys import OTHER, Concept, concept_of, normalised
 from forensics.compare.config._values import Value, value_of
@@ -21,8 +21,7 @@ _NAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One setting: its normalised key, meaning, value, and the row that says it (source, line, key as written)."""
 
     key: str

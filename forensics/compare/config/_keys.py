@@ -6,8 +6,9 @@ The tables: `keys.tsv` (known keys), `noise.tsv`, and `stems.tsv` (words in unkn
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import stands_for
@@ -17,8 +18,7 @@ _PACKAGE = "forensics.compare.config"
 _WORDS = lazily(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-@dataclass(frozen=True, slots=True)
-class Concept:
+class Concept(Struct, frozen=True):
     """One meaning: its name, family, weight (0 to 10), how values are compared, and what it acts on."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.compare.config._entries import Entry
 from forensics.compare.config._keys import OTHER, Concept
@@ -19,8 +20,7 @@ _SINGLE = frozenset(
 _MOST_ALIKE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A setting that differs; one side is None where only the other run states it."""
 
     base: Entry | None
@@ -42,8 +42,7 @@ class Pair:
 Table = dict[str, list[Entry]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
+class _Side(Struct, frozen=True):
     """One run: its settings by key and by meaning, and the forms of its files."""
 
     table: Table

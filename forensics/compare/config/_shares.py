@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.compare.config._entries import Entry
 from forensics.compare.config._values import Value
@@ -17,8 +18,7 @@ _SPELLED = lazily(r"([\w./-]{1,200})[=:*](\d{1,9}(?:\.\d{1,12})?)")
 _NAMED = lazily(r"^(.*?)\.?\[([^\]]*)\]\.?[^.]*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """The share of one source of data, out of 1, and the setting that says it."""
 
     label: str
@@ -29,8 +29,7 @@ class Share:
 Mix = Mapping[str, Share]
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """One source of data whose share differs; None where a run does not have it."""
 
     label: str

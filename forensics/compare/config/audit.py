@@ -8,11 +8,11 @@ is compared step by step.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import isclose
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.consumed import Consumed, consumed
 from forensics.case.curves.loss import Curve, curves
@@ -25,6 +25,7 @@ from forensics.compare.config._rank import effective_batch, score_of
 from forensics.compare.config._shares import changed, matched, mixes, variation
 from forensics.model import Evidence, EvidenceRole
 from forensics.store.run import Run
+from forensics.values import replace
 
 #: From this weight on a difference is named as a possible cause of other evaluations.
 CAUSE = 3.5
@@ -42,8 +43,7 @@ _PARTED, _LASTING = 0.02, 0.1
 _FEWEST = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One thing that differs: family, name, both values as text, both places, and a score of 0 to 10."""
 
     name: str
@@ -68,8 +68,7 @@ class Difference:
         return self.score >= CAUSE
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
+class Audit(Struct, frozen=True):
     """All differences, the most plausible first; settings compared in each run; families that a run did not record.
 
     `drifts` say where a run consumed another mix of data than it was configured for.

@@ -8,11 +8,11 @@ number of a first-order autoregression), and a floor for what seeds do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.compare.evals._tests import Tested
@@ -26,8 +26,7 @@ _FEWEST = 6
 _LOSS_FLOOR, _SHARE_FLOOR = 0.005, 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedPair:
+class LoggedPair(Struct, frozen=True):
     """One metric of both runs: rows in the form of `evals` at the last common step, and the test."""
 
     base: Mapping[str, Any]

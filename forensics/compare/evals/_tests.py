@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, lgamma, log, sqrt
 from statistics import NormalDist
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.stats.spread import Floats
 from forensics.stats.student import t_tail
@@ -19,8 +19,7 @@ _95 = _NORMAL.inv_cdf(0.975)
 _RESAMPLES, _BATCH_CELLS, _FEWEST_HITS, _MOST_BOOTSTRAP = 10_000, 4_000_000, 20, 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Tested:
+class Tested(Struct, frozen=True):
     """A tested difference, candidate minus base; `p` is two-sided, `se` of the difference, `n` documents.
 
     `fell` and `rose` count the documents that only the base and only the candidate had right, where they are paired.

@@ -8,12 +8,12 @@ many tasks (Holm), and is not comparable if any member is not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from statistics import fmean, variance
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.evals.results import Key, Row, age, by_key, higher_is_better, members_of
 from forensics.analyses.evals.settings import Compared, Unlike, compared, inherited
@@ -24,6 +24,7 @@ from forensics.knowledge.scores import is_share
 from forensics.stats.spread import Floats
 from forensics.stats.student import t_tail
 from forensics.store.run import Run
+from forensics.values import replace
 
 ALPHA = 0.05
 #: Fewer shared documents than this share of the smaller side are no comparison of the two results.
@@ -38,8 +39,7 @@ _PRIOR_DF = 4.0
 _AGREES = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """One metric of one task on both sides; `others` counts results of it that were passed over."""
 
     key: Key
@@ -48,8 +48,7 @@ class Match:
     others: int
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Struct, frozen=True):
     """Scores by document: `docs` are their numbers, `prompts` the hashes of document and prompt."""
 
     source: str
@@ -140,8 +139,7 @@ def aligned(base: Scores, cand: Scores) -> tuple[Sequence[int], Sequence[int], i
     return left, right, other
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """One metric of one task on both sides.
 
     `tested` is None where it cannot be tested; `p_holm` is None for what is not in the correction: what is not

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import expm1, sqrt
 from statistics import fmean, variance
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.pace.change import Change, change_of
 from forensics.analyses.pace.pauses import share_of_time
@@ -23,6 +23,7 @@ from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.stats.spread import Floats
 from forensics.stats.student import hypot
 from forensics.store.run import Run
+from forensics.values import replace
 
 _TITLE = "Throughput"
 #: What is believed of run-to-run noise before it is measured: its deviation, and the degrees of freedom of that.
@@ -30,8 +31,7 @@ _PRIOR_SD, _PRIOR_DF = 0.01, 4.0
 _DIFFERENT = 1.5
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """One run's series made steady, and the part of it that is compared: `since` is the step of a change, or None."""
 
     series: Series

@@ -7,7 +7,8 @@ that are kept of a file follow from those that are kept of its parts, so that pa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 #: Of one signature in one file the first 200 and the last 50 hits are kept; the rest is counted.
 FIRST_KEPT, LAST_KEPT = 200, 50
@@ -15,8 +16,7 @@ FIRST_KEPT, LAST_KEPT = 200, 50
 RANKS_KEPT = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """One hit: the number of its segment and where it begins, and the rank that speaks."""
 
     seq: int
@@ -24,8 +24,7 @@ class Hit:
     rank: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Flood:
+class Flood(Struct, frozen=True):
     """The hits of one signature in a file or a part of it: how many there are, and those that are kept, in order.
 
     `count` leaves out those that are kept for their rank alone.

@@ -7,10 +7,10 @@ is decided where all stores of the run are known.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from forensics.patterns import lazily
 
@@ -33,8 +33,7 @@ _ERROR = b"Traceback (most recent call last)"
 _LEAST_BYTES = 12
 
 
-@dataclass(slots=True)
-class Heads:
+class Heads(Struct):
     """The lines of a file's head, learned from its first block, and how often each came again."""
 
     _lines: tuple[bytes, ...] | None = None

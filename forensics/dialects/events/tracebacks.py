@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Any
 
 import orjson
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.dialects import _lines, prefixes
 from forensics.dialects.events.code import SOURCE
@@ -68,8 +68,7 @@ _ANSI = lazily(_lines.ANSI)
 _BREAK = lazily("[\n\r\x08]")
 
 
-@dataclass(slots=True)
-class Traceback:
+class Traceback(Struct):
     """What was read so far; `lines` counts what belongs to it."""
 
     exc: str = ""
@@ -209,8 +208,7 @@ def plain(data: bytes) -> str:
     return _ANSI.sub("", data.decode("utf-8", "replace"))
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A traceback whose lines may go on in the next block."""
 
     row: dict[str, Any]

@@ -10,6 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
@@ -62,8 +63,7 @@ class Column:
 _LIMITS: Mapping[str, str] = MappingProxyType({"step": "max_steps", "iter": "iters", "epoch": "epochs"})
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """Lines with the same keys in the same order: columns, and what some are (key → step, iter, epoch or rank)."""
 
     columns: tuple[Column, ...]

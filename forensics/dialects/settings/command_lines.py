@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from forensics.dialects.settings.literal import Scalar, scalar
 from forensics.patterns import lazily
@@ -21,8 +22,7 @@ _OVERRIDE = lazily(r"^[+~]{0,2}([A-Za-z_][\w.@/]*)=(.*)$", re.DOTALL)
 _WORDS, _FEWEST, _LINES = 1000, 2, 200
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """One option: its name with underscores, its value, `config`, or `env` where it is the launcher's."""
 
     key: str

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.dialects.settings import command_lines
 from forensics.dialects.settings.literal import Leaf, Scalar, Walk, leaves, scalar
@@ -41,8 +42,7 @@ _LITERALS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(Struct, frozen=True):
     """One setting of a log: key, value, the offset of its line in the piece, and `config` or `env`."""
 
     key: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from forensics.patterns import lazily
 
@@ -45,8 +46,7 @@ _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 Scalar = str | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """One scalar: its dotted path, its value, and the offset of its key (or of itself) in the text."""
 
     path: str
@@ -54,8 +54,7 @@ class Leaf:
     at: int
 
 
-@dataclass(slots=True)
-class Walk:
+class Walk(Struct):
     """Where a walk stands; `end` is the offset behind the outermost closing bracket, -1 while it is open."""
 
     end: int = -1
@@ -63,8 +62,7 @@ class Walk:
     levels: list[_Level] = field(default_factory=list["_Level"])
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(Struct):
     """An open bracket; its path is joined when its first leaf comes: most brackets of a hostile text have none."""
 
     above: tuple[_Level, str] | None

@@ -7,10 +7,11 @@ import tomllib
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
 from typing import cast
+
+from msgspec import Struct
 
 from forensics.dialects.settings import literal
 from forensics.errors import InputError, NotMine
@@ -36,8 +37,7 @@ _DEEP_KEY = lazily(
 Scalar = str | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One value: its dotted key and its line (from 1)."""
 
     key: str
@@ -45,8 +45,7 @@ class Setting:
     line: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """The settings of a document, the bytes that were understood, what stopped it, and what follows the document."""
 
     settings: tuple[Setting, ...]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
+
+from msgspec import Struct
 
 from forensics.errors import InputError
 from forensics.formats.rows.json_records import number
@@ -37,8 +38,7 @@ _PYTHON = "tag:yaml.org,2002:python/"
 Scalar = str | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """One scalar: its dotted path, its value as JSON knows it, and its line (from 1)."""
 
     path: str
@@ -46,8 +46,7 @@ class Leaf:
     line: int
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(Struct):
     """An open mapping or list; `key` names the value that comes next, and is None where a key comes next."""
 
     path: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import cast
+
+from msgspec import Struct, field
 
 from forensics.errors import InputError
 from forensics.formats.rows.json_records import Offsets, objects_under, offsets_of
@@ -14,8 +15,7 @@ Object = Mapping[str, object]
 _MOST_MEMBERS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A parsed document; `why` says that it is cut and only whole tasks were read, `lost_bytes` how much is not."""
 
     whole: Object

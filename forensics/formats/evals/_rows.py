@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.out import Out
@@ -34,8 +35,7 @@ class EvalRow(NamedTuple):
     settings: str
 
 
-@dataclass(slots=True)
-class EvalRows:
+class EvalRows(Struct):
     """Rows on their way to the sink."""
 
     out: Out

@@ -8,13 +8,15 @@ the keys that lead to it. What stands beside it and above it, and in objects the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import cast
+
+from msgspec import Struct, field
 
 from forensics.formats.evals._settings import flat
 from forensics.knowledge.scores import metric_of
 from forensics.patterns import lazily
+from forensics.values import replace
 
 Path = tuple[str | int, ...]
 #: Deeper objects and more scores of one document than this are no table of results.
@@ -58,8 +60,7 @@ COUNTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(Struct, frozen=True):
     """One score: where it stands, its task and metric, its error, and what is said beside it, the nearest last."""
 
     path: Path

@@ -14,7 +14,8 @@ in the name of the file, and everything else that stands there is a setting (`_e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.errors import InputError, NotMine
 from forensics.formats.evals._document import Document, Object, as_object, members, parsed
@@ -139,8 +140,7 @@ def _version(found: Document) -> str:
 # What a document of lm-evaluation-harness says of all its tasks, and the settings of each.
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(Struct, frozen=True):
     """What holds for all tasks of a document: settings, model, step of its checkpoint, time, examples in the prompt."""
 
     common: tuple[tuple[str, object], ...]

@@ -7,8 +7,9 @@ metric that is a number. Documents, prompts and answers are not kept. The task i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, cast
+
+from msgspec import Struct, field
 
 from forensics.errors import NotMine
 from forensics.formats.evals.checkpoint_names import stamp_ns
@@ -55,8 +56,7 @@ class _Row(NamedTuple):
     t_ns: int | None
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     out: Out
     batch_rows: int
     task: str

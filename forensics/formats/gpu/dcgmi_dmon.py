@@ -8,8 +8,9 @@ rank: `rank` is null. `N/A` and `-` were not measured and give no row. Dates of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from forensics.errors import NotMine
 from forensics.formats.rows.json_records import number
@@ -30,8 +31,7 @@ _SAMPLE_BYTES, _LINE_CHARS = 8192, 8192
 _AXES = frozenset({"Date", "Time", "gpu"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(Struct, frozen=True):
     """Columns behind the entity (dcgmi), or all columns with `gpu` among them (nvidia-smi)."""
 
     names: tuple[str, ...]

@@ -10,8 +10,9 @@ brackets (`[Unknown Error]`, `[GPU requires reset]`) a null. Times have no zone 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+from msgspec import Struct, field
 
 from forensics.errors import NotMine
 from forensics.formats.rows.json_records import number
@@ -40,8 +41,7 @@ _TICK_NS = 20_000_000
 _SAMPLE_BYTES, _SAMPLE_ROWS, _COLUMNS, _DEVICES, _HEADER_CHARS = 8192, 20, 200, 1000, 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(Struct, frozen=True):
     """Names of the columns and their units, and which of them tell the device and the time."""
 
     names: tuple[str, ...]
@@ -51,8 +51,7 @@ class _Header:
     bare: bool = False
 
 
-@dataclass(slots=True)
-class _Devices:
+class _Devices(Struct):
     """Numbers for devices: the printed index, else the order in which ids, or rows of one look, come."""
 
     known: dict[str, int] = field(default_factory=dict[str, int])

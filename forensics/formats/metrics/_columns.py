@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from msgspec import Struct
 
 from forensics.formats.rows.delimited import Row, Stretch
 from forensics.formats.rows.json_records import FLOAT_HOLDS, NUMBER_CHARS, number
@@ -28,8 +28,7 @@ _BLANKS = " \t\r"
 _PACKED = ord("x")
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """Cells by column, empty ones null, with the line (from 1) and the byte at which each row begins."""
 
     cells: pl.DataFrame

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
 from typing import cast
+
+from msgspec import Struct, field
 
 from forensics.errors import NotMine
 from forensics.formats.rows.attempts import Attempts
@@ -37,8 +38,7 @@ _CONFIG = "config"
 _FACTS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     step: int | None
     epoch: float | None
     t_ns: int | None
@@ -46,8 +46,7 @@ class _Row:
     cells: tuple[tuple[str, float | None], ...]
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     rank: int | None
     budget: Budget
     rows: MetricRows
@@ -127,8 +126,7 @@ def _flat(record: dict[str, object], prefix: str = "", depth: int = 0) -> Iterat
             yield f"{prefix}{key}", cell
 
 
-@dataclass(frozen=True, slots=True)
-class _Keys:
+class _Keys(Struct, frozen=True):
     """What the keys of a record mean, the same for all records with these keys: axes in order of preference."""
 
     steps: tuple[tuple[str, str], ...]

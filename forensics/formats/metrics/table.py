@@ -9,8 +9,9 @@ file's own axis. Columns under `config/` are facts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from forensics.dialects.names import measured, unit_of
 from forensics.errors import NotMine
@@ -35,6 +36,7 @@ from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
 from forensics.registry import Sniff, ingester
+from forensics.values import replace
 
 if TYPE_CHECKING:
     from forensics.formats.metrics._columns import Columns
@@ -44,8 +46,7 @@ _CONFIG = "config/"
 _FACTS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(Struct, frozen=True):
     names: tuple[str, ...]
     step: int | None
     epoch: int | None
@@ -59,8 +60,7 @@ class _Header:
         return cell.strip().removesuffix(self.units.get(index, "")).rstrip()
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     header: _Header
     rank: int | None
     rows: MetricRows

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, cast
+
+from msgspec import Struct, field
 
 from forensics.dialects.events import collectives
 from forensics.formats.rows.metrics import INT64, int64
@@ -22,8 +23,7 @@ _ENTRY_UNITS, _PART_UNITS = 128, 8
 _STATES = ("scheduled", "started", "completed")
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """A process group as one rank printed it; `ranks` are global ranks, empty where they are not known."""
 
     name: str
@@ -150,8 +150,7 @@ def _time(entry: Mapping[str, Any], name: str) -> int | None:
     return found or None
 
 
-@dataclass(slots=True)
-class EntryRows:
+class EntryRows(Struct):
     """Columns of the table `collectives`, filled entry by entry."""
 
     rank: int | None

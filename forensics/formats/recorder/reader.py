@@ -10,8 +10,9 @@ was printed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, cast
+
+from msgspec import Struct
 
 from forensics.errors import InputError, NotMine
 from forensics.formats.recorder._rows import EntryRows, Group, group_of, groups_of, units_of, whole
@@ -26,6 +27,7 @@ from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
 from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
+from forensics.values import replace
 
 _NAMES = ("*trace_rank_*", "*_dump_[0-9]*", "*fr_trace*", "*flight_recorder*", "*_rank_[0-9]*.json", "*fr_dump*")
 _PICKLES = tuple(bytes((0x80, version)) for version in (2, 3, 4, 5))
@@ -87,8 +89,7 @@ MOST_ENTRIES = 100_000
 _KEYS = (b"collective_seq_id", b"seq_id", b"pg_config", b"profiling_name", b"pg_status")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """What a dump holds; `damage` says why a part is missing, `good_bytes` is where it was understood to.
 
     `malformed` counts what stands among the entries and is none, `damaged_texts` strings that are no UTF-8, and

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(slots=True)
-class Attempts:
+class Attempts(Struct):
     """Number of the current attempt, moved on by `see`; each metric has its own x axis, so each is watched alone."""
 
     current: int = 0

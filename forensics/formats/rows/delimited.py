@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import Line
@@ -29,8 +30,7 @@ _ODD_ASCII = b'"\0\x0b\x0c\x1c\x1d\x1e\x1f'
 _ODD = lazily(rb"[" + _ODD_ASCII + rb"\x80-\xff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """How many plain lines are read as columns; all change speed only.
 
     Fewer bytes, or lines that fit the header, are read one by one in less time than columns take to be made; more than
@@ -64,8 +64,7 @@ class Stretch(NamedTuple):
         yield from _rows(_Lines(iter([Block(self.data, self.byte, self.line)])), delimiter, None)
 
 
-@dataclass(slots=True)
-class _Lines:
+class _Lines(Struct):
     """Lines of a source; those that were looked at and are not taken yet are `ahead`."""
 
     blocks: Iterator[Block]
@@ -132,8 +131,7 @@ def _is_odd(data: bytes) -> bool:
     return any(byte in data for byte in _ODD_ASCII)
 
 
-@dataclass(slots=True)
-class _Feed:
+class _Feed(Struct):
     """The line of a quote and those behind it, as the parser asks for them: it does while a quote is open."""
 
     first: Line

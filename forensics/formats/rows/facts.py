@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.secrets import masked
@@ -11,8 +11,7 @@ from forensics.io.tolerant_json import dumps
 MOST, _KEY_CHARS, _VALUE_CHARS = 10_000, 300, 4_000
 
 
-@dataclass(slots=True)
-class ConfigFacts:
+class ConfigFacts(Struct):
     """What was found, in the order of the file; beyond `MOST` rows only their number is kept."""
 
     lines: list[int | None] = field(default_factory=list[int | None])

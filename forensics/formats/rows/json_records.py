@@ -7,9 +7,10 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
+
+from msgspec import Struct, field
 
 from forensics.errors import InputError
 from forensics.formats.rows.out import Out
@@ -34,8 +35,7 @@ def _no_newlines() -> array[int]:
     return array("q")
 
 
-@dataclass(frozen=True, slots=True)
-class Offsets:
+class Offsets(Struct, frozen=True):
     """Bytes at which keys begin, by their path from the root, and where the lines of the document end."""
 
     at: Mapping[Path, int] = field(default_factory=dict[Path, int])
@@ -47,13 +47,12 @@ class Offsets:
         return (None, None) if at is None else (bisect_right(self.newlines, at) + 1, at)
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Spans of the records in a document, as begin and end offsets, and the offsets of its newlines."""
 
-    data: bytes = field(default=b"", repr=False)
+    data: bytes = b""
     spans: tuple[Span, ...] = ()
-    newlines: array[int] = field(default_factory=_no_newlines, repr=False)
+    newlines: array[int] = field(default_factory=_no_newlines)
 
     def line(self, at: int) -> int:
         """Line (from 1) of an offset."""
@@ -155,8 +154,7 @@ def record_of(text: bytes) -> dict[str, object] | None:
     return cast("dict[str, object]", found) if isinstance(found, dict) else None
 
 
-@dataclass(slots=True)
-class JsonLines:
+class JsonLines(Struct):
     """The JSON objects among the lines of a source, with their lines; all others are stated, and their bytes lost.
 
     `kind` is what an object with the key `needed` is called.

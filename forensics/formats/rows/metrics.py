@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
@@ -116,8 +117,7 @@ class Names(dict[str, Name]):
         return found
 
 
-@dataclass(slots=True)
-class MetricRows:
+class MetricRows(Struct):
     """Metric points on their way to the sink; `close` hands over the rest.
 
     What the points of a record share is kept once as long as they are added with the same `At` object, and a name once

@@ -9,7 +9,8 @@ iteration of each epoch passed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _FIELDS = ("mode", "split", "phase", "stage", "partition")
 _HELD_OUT = {
@@ -18,8 +19,7 @@ _HELD_OUT = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Axes of one record after its split is known, and what is put before the names of its metrics."""
 
     step: int | None
@@ -37,8 +37,7 @@ def split_of(record: Mapping[str, object]) -> str:
     return ""
 
 
-@dataclass(slots=True)
-class Splits:
+class Splits(Struct):
     """Follows the training records of one file; `place` is asked for each record in order."""
 
     _step: int | None = None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, cast
+
+from msgspec import Struct, field
 
 from forensics.formats.snapshot._stacks import StackBook
 from forensics.io.budget import WorkExceeded
@@ -20,8 +21,7 @@ _MASK = (1 << 64) - 1
 _I63 = 1 << 63
 
 
-@dataclass(slots=True)
-class StateRows:
+class StateRows(Struct):
     """Columns of `segments` and `blocks`, how many were none, and how many segments the budget left unread."""
 
     segments: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _SEGMENT})

@@ -8,9 +8,10 @@ events are read at once.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from mmap import MADV_DONTNEED, PAGESIZE, mmap
 from typing import Any, cast
+
+from msgspec import Struct
 
 from forensics.errors import InputError
 from forensics.formats.rows.out import Out
@@ -32,8 +33,7 @@ _LOOK_BACK = 4096
 _DROP_BYTES = 4 << 20
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """What the opcodes of a snapshot keep: the columns, the stacks, the template, and where memory was given back."""
 
     columns: EventColumns
@@ -42,8 +42,7 @@ class _Reading:
     dropped: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Streamed:
+class Streamed(Struct, frozen=True):
     """What was read: the plain rest (`segments`, settings, annotations), and why reading stopped before the end."""
 
     rest: Any

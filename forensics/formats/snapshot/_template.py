@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 _REF = rb"(?:h.|j.{4})"
 _INT = rb"(?:K.|M..|J.{4}|\x8a(?:\x06.{6}|\x07.{7}|\x05.{5}|\x08.{8}|\x09.{9}|\x01.|\x02..|\x03...|\x04.{4}|\x00))"
 _WIDTHS = {"int": 1, "text": 1, "pool": 3, "frames": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One key of an event: its kind (`int`, `text`, `pool` or `frames`) and its first group."""
 
     name: str
@@ -26,8 +26,7 @@ class Field:
     group: int
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """A pattern for one event or, as its last group, whatever is none; with the fields in order."""
 
     pattern: re.Pattern[bytes]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from forensics.formats.rows.metrics import int64
 from forensics.formats.rows.out import Out
@@ -22,8 +23,7 @@ _COLUMNS = (
 _EVENT = ("seq", "line", "rank", "level", "code", "text", "attrs")
 
 
-@dataclass(slots=True)
-class Thread:
+class Thread(Struct):
     """One thread as dumped; `frames` and `kinds` are innermost first when it is closed."""
 
     thread: str

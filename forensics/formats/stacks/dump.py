@@ -7,7 +7,7 @@ passed over. A log in which stacks stand among other lines is no dump.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from forensics.errors import NotMine
 from forensics.formats.rows.out import Out
@@ -116,8 +116,7 @@ def _is_dump(head: bytes, name: str) -> bool:
 # Lines of stack dumps: what each says, in the words of py-spy, pystack, faulthandler, gdb and the kernel.
 
 
-@dataclass(slots=True)
-class Reader:
+class Reader(Struct):
     """Reads lines in order; `known` and `strange` count those that belong to a dump and those that do not."""
 
     rows: StackRows

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.io.tolerant_json import dumps
 from forensics.knowledge.libraries import is_library
@@ -13,8 +14,7 @@ MOST_FRAMES = 40
 _PART_CHARS = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One frame: its function, its file as printed, and its line (None where it has none)."""
 
     function: str

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 import polars as pl
+from msgspec import Struct, field
 
 from forensics import registry
 from forensics.dialects import prefixes, sniff
@@ -64,8 +64,7 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT, piece_bytes: int = 
     log.settle(opened, out, 0)
 
 
-@dataclass(slots=True)
-class Log:
+class Log(Struct):
     """A log as it is read: its reader, and what the file says of all lines."""
 
     reader: Reader

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import polars as pl
 
@@ -13,6 +12,7 @@ from forensics.dialects.engine import Matcher
 from forensics.dialects.spec import Dialect
 from forensics.io.reading import Opened
 from forensics.patterns import lazily
+from forensics.values import replace
 
 _WHOLE_BYTES = 1 << 20
 _END_BYTES = 256 << 10

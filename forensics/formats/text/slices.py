@@ -8,9 +8,9 @@ a restart prints again, which lines count restarts, and the step of lines that p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.dialects import handover
 from forensics.dialects.events import elastic, tracebacks, wrapped
@@ -22,21 +22,20 @@ from forensics.formats.text.sample import is_text
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.slices import Counted, Cutting, Slice, slices_of
+from forensics.values import replace
 
 _JOINTS = (tracebacks.HEAD, tracebacks.FORWARD, *elastic.NEEDLES, *wrapped.NEEDLES)
 CUTTING = Cutting(tuple(joint.encode() for joint in _JOINTS), before_bytes=tracebacks.WINDOW_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(Struct, frozen=True):
     """Bytes of the log's head, and before a slice, that are looked at."""
 
     head_bytes: int = 4 << 20
     before_bytes: int = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(Struct, frozen=True):
     """A log put together: how rows of its slices change, and what is stated of the whole of it."""
 
     whole: handover.Joined

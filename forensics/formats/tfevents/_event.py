@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.io.records.protobuf import BYTES, FIXED32, FIXED64, VARINT, WireError, fields, signed, varint
 
@@ -37,8 +38,7 @@ _FIELD = {1: 5, 2: 6, 3: 7, 4: 7, 5: 7, 6: 7, 9: 10, 10: 11, _BFLOAT16: 13, 17: 
 _WORD = struct.Struct("<H")
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """One value of a summary; `scalar` is None where it is something else, whose bytes `raw` a message class reads."""
 
     tag: str
@@ -48,8 +48,7 @@ class Value:
     raw: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One record; `wall_time` in unix seconds, `session` the status of a session mark, `summaries` byte ranges."""
 
     wall_time: float = 0.0

@@ -6,7 +6,7 @@ are those of tensorboard's `event.proto`, `summary.proto` and `tensor.proto`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from forensics.io.records.crc32c import AFFINE_BYTES
 from forensics.io.records.protobuf import BYTES, FIXED32, FIXED64, VARINT, WireError, fields, varint
@@ -19,8 +19,7 @@ _CRC_BYTES = 4
 _TENSORS = {1: (4, 5, FIXED32), 2: (8, 6, FIXED64)}
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A float of `size_bytes` (4 or 8) at offset `at` of the payload, and the tag it belongs to."""
 
     tag: str
@@ -28,8 +27,7 @@ class Place:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Offsets in a payload of `size_bytes`; `step_bytes` is 0 where the step is absent, so 0."""
 
     size_bytes: int

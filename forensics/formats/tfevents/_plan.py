@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.formats.tfevents._layout import Layout, learn
@@ -21,8 +21,7 @@ _MOST_PERIOD = 4_096
 _TRIES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """Little-endian 64-bit words of a row, as a dtype spread over the row and one without gaps.
 
     `kinds` are the distinct numbers of payload bytes behind the first byte of a word, `kind` the place of each word's
@@ -37,8 +36,7 @@ class Words:
     first: NDArray[np.uint64]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """One row of the matrix: bits set in `equal` are those of `row` in all rows.
 
     `words`: those of times, steps, values and stored checksums (in the upper half). `begins`: offsets of the records,

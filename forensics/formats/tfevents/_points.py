@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from forensics.dialects.names import canonical
@@ -20,8 +20,7 @@ _LAST_SECOND = 9.2e9
 _EARLIER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Points in the order of their records, one array entry each.
 
     `tags` are numbers that `Tags` gave, `seq` and `byte` the number and offset of the record, `wall` unix seconds.
@@ -39,8 +38,7 @@ class Batch:
     period: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Points of some frames: `frame` is the place of each point's frame among all, rising with ties in order."""
 
     frame: NDArray[np.int64]
@@ -50,8 +48,7 @@ class Piece:
     value: NDArray[np.float64]
 
 
-@dataclass(slots=True)
-class Tags:
+class Tags(Struct):
     """Numbers of tags, in the order of their first point."""
 
     numbers: dict[str, int] = field(default_factory=dict[str, int])
@@ -159,8 +156,7 @@ def _nanoseconds(wall: NDArray[np.float64]) -> pl.Series:
 # mark after points.
 
 
-@dataclass(slots=True)
-class ColumnAttempts:
+class ColumnAttempts(Struct):
     """Number of the current attempt and the last step of each tag in it."""
 
     current: int = 0

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct, field
 
 from forensics.formats.tfevents._plan import plan_of
 from forensics.formats.tfevents._points import Batch, Piece, Tags
@@ -25,8 +25,7 @@ _PROBE_BYTES = 1 << 14
 _WORTH_BYTES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Routes:
+class Routes(Struct, frozen=True):
     """Which quick routes may be taken; with none, each record is read field by field, which the others must equal."""
 
     stride: bool = True
@@ -36,8 +35,7 @@ class Routes:
 ALL = Routes()
 
 
-@dataclass(slots=True)
-class Columns:
+class Columns(Struct):
     """Points read one by one; `marks` are the record numbers of session starts."""
 
     tags: list[int] = field(default_factory=list[int])
@@ -64,8 +62,7 @@ class OneByOne(Protocol):
     def __call__(self, record: tfrecord.Record, columns: Columns, /) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """Points in order; `records` of `size_bytes` were read by a quick route, others have been given to `OneByOne`."""
 
     batch: Batch

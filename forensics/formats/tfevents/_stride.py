@@ -9,9 +9,9 @@ is left to the other routes.
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.formats.tfevents._plan import Plan, Words
@@ -23,8 +23,7 @@ _WINDOW_BYTES = 1 << 20
 _PIECE = (1 << PIECE_BITS) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """Points of the records from the start of a window on; `whole` when the window held nothing else."""
 
     batch: Batch

@@ -7,9 +7,9 @@ tells its tags. The frames come with verified checksums. Whatever does not fit i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from forensics.formats.tfevents._layout import Layout, learn
@@ -26,8 +26,7 @@ _KNOWN = 100_000
 _MIX = 0x9E3779B97F4A7C15
 
 
-@dataclass(slots=True)
-class Templates:
+class Templates(Struct):
     """Layouts learned so far, by length and constant bytes."""
 
     tags: Tags

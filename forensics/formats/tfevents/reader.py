@@ -7,8 +7,9 @@ checksum fails is dropped, because its number could be the one that was hit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct, field
 
 from forensics.errors import InputError, MissingPackage, NotMine
 from forensics.formats.rows.metrics import nanoseconds
@@ -39,8 +40,7 @@ MOST_BYTES = 1 << 20
 _FAILURE = 2
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     out: Out
     points: Points
     plugins: dict[str, str] = field(default_factory=dict[str, str])

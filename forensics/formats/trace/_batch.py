@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections import Counter as Tally
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import cast
 
 import numpy as np
+from msgspec import Struct, field
 
 from forensics.formats.rows.out import Out
 from forensics.formats.trace._device import collective_attrs, wanted
@@ -20,6 +20,7 @@ from forensics.formats.trace._marks import Marks, counter_rows, duration_of, has
 from forensics.formats.trace._rows import Coded, attrs, spans
 from forensics.formats.trace._skip import Kept
 from forensics.formats.trace._times import NS_FROM, Bools, Ints, floats, nanoseconds, nanoseconds_exactly, rounds
+from forensics.values import replace
 
 _DEVICE_WORK = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"))
 #: A stamp from here on is unix time (2001 and later): nothing is added to it.
@@ -34,8 +35,7 @@ NEGATIVE = "durations below zero, taken as zero"
 UNMEASURED = "durations of unknown length"
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """Events with their order in the file and their start; `plain`: floats hold their durations exactly."""
 
     events: list[Event]
@@ -56,8 +56,7 @@ class _Block:
         return _Block(events, self.order[chosen], self.start_ns[chosen], self.known[chosen], plain=self.plain)
 
 
-@dataclass(slots=True)
-class Batches:
+class Batches(Struct):
     """Counts of one trace so far; `add` takes its events block by block.
 
     `scale`: nanoseconds of one unit of a stamp, 1 where a writer printed nanoseconds; `absolute`: stamps are unix time;

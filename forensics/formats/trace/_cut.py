@@ -6,11 +6,11 @@ it has a line end in it, so no string can hold it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from forensics.formats.trace._layout import Layout
 from forensics.formats.trace._times import Bools, Ints
@@ -23,8 +23,7 @@ _ALL = np.uint64((1 << 64) - 1)
 _BRACE = 0x7B
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """The events of a block; `whole` are those that end as events do and have nothing odd in them."""
 
     data: bytes

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
+
+from msgspec import Struct
 
 from forensics.errors import InputError
 from forensics.io.reading import Opened
@@ -24,8 +25,7 @@ _WITHHELD = lazily(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """`base_ns` is added to every stamp; None where the trace does not tell it, or was cut before it."""
 
     base_ns: int | None

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from forensics.patterns import lazily
 
@@ -27,8 +28,7 @@ _KEY_BYTES = 40
 _MOST_ENDS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """`mark` stands between two events; the first `left` bytes of it belong to the one before, the comma to neither.
 
     `close` finds where the array may end, right behind the brace of its last event. The last `key_bytes` of the mark
@@ -88,8 +88,7 @@ def layout_of(data: bytes) -> Layout | None:
     return Layout(left + key, 1, skip, close, len(key) - len(brace))
 
 
-@dataclass(slots=True)
-class Objects:
+class Objects(Struct):
     """The outermost objects of a stretch, by its braces and strings; a brace that closes nothing is passed over.
 
     Once they were given: `end` is behind the bracket that closes the array, `open_at` where an object begins that does

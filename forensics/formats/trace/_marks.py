@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, cast
 
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.dialects.names import canonical
 from forensics.formats.trace._event import Args, Event
@@ -31,8 +31,7 @@ _UNIX_FROM_NS = 10**18
 _KNOWN = frozenset("XBECMstfiIRbne")
 
 
-@dataclass(slots=True)
-class Marks:
+class Marks(Struct):
     """What was met in one trace: `left` counts events that became no rows, by (ph, category)."""
 
     left: Tally[tuple[str, str]] = field(default_factory=Tally[tuple[str, str]])

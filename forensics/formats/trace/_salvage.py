@@ -7,7 +7,8 @@ no UTF-8. The whole stretch is tried with its bare words replaced; then each eve
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from forensics.errors import InputError
 from forensics.formats.trace._event import COUNTER, REFUSED, Event, decoded_exactly, decoded_loosely, shaped
@@ -26,8 +27,7 @@ _MOST_EVENT_BYTES = 1 << 20
 _BLANK = b" \t\r\n,"
 
 
-@dataclass(slots=True)
-class Salvaged:
+class Salvaged(Struct):
     """`end`: where the array ended in the stretch, if it did; `lost_bytes`: what gave no event.
 
     `reached`: where an event begins that is not whole yet, where that is told by its braces.

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from forensics.formats.trace._cut import HEAD_BYTES, Cut, Words, begins, cut, equal
 from forensics.formats.trace._device import CALLS, WANTED
@@ -37,8 +37,7 @@ _FLOW = lazily(rb'\A\{\s*"ph"\s*:\s*"([stf])"\s*,\s*"id"\s*:\s*')
 _FLOW_END = lazily(rb',\s*"cat"\s*:\s*"(\w+)"\s*,\s*"name"\s*:\s*"\w*"(?:\s*,\s*"bp"\s*:\s*"e")?\s*\}\Z')
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """Events that may be left out: how they begin and end, and bytes with which a name that follows must not begin."""
 
     kind: Kind
@@ -58,8 +57,7 @@ class Pattern:
         return chosen
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """What was decoded of a block of `count` events: `order` are their places in it; `left` counts the others.
 
     `listed` are the bytes of those that were decoded, as a JSON list.
@@ -72,8 +70,7 @@ class Kept:
     left: Tally[Kind]
 
 
-@dataclass(slots=True)
-class Skipper:
+class Skipper(Struct):
     """Decodes blocks of one trace; the kinds that may be left out are learned from its own events.
 
     `started`: the trace gave rows already.

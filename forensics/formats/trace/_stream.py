@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from forensics.formats.trace._event import REFUSED, Event, decoded
 from forensics.formats.trace._layout import OPEN, UNNAMED, Layout, Objects, layout_of
@@ -24,8 +25,7 @@ _AROUND_BYTES = 16 << 20
 _MOST_BYTES = 64 << 20
 
 
-@dataclass(slots=True)
-class Stream:
+class Stream(Struct):
     """The events of one trace and, once they are read to the end, what else was met.
 
     `around`: bytes of the root before the array, behind it, and between two of them; `cut`: the array never ended;

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from forensics.formats.rows.out import Out
 from forensics.io.tolerant_json import dumps
@@ -19,8 +20,7 @@ _FAMILIES = {"mlflow.source.git.commit": "versions", "mlflow.source.name": "env"
 STATUS = ("", "RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
 
 
-@dataclass(slots=True)
-class TrackerFacts:
+class TrackerFacts(Struct):
     """What is known; facts of any run but the last go under `runs.<n>.`, so that one run's settings are never mixed."""
 
     known: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])

@@ -7,7 +7,8 @@ a lower step at the same or a later time is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.metrics import At, MetricRows, int64
@@ -24,8 +25,7 @@ def time_of(stamp: float | None) -> int | None:
     return whole * 10**6 if whole > 10**11 else whole * 10**9 if whole < 9 * 10**9 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """One value of one metric of one run, at its byte of the file."""
 
     run: str
@@ -37,8 +37,7 @@ class Point:
     line: int | None = None
 
 
-@dataclass(slots=True)
-class TrackedPoints:
+class TrackedPoints(Struct):
     """Hands points to the sink; `base` is the first attempt.
 
     Attempts are numbered in the order in which their first points stand in the file, over all its runs. Neighbours of

@@ -5,11 +5,11 @@ Rows that do not look like what every known writer writes are left to the reader
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.formats.wandb._items import numbers_of
 from forensics.formats.wandb._points import Place
@@ -34,8 +34,7 @@ _MOST_KEYS = 20_000
 _SLOT_BITS = 16
 
 
-@dataclass(slots=True)
-class Keys:
+class Keys(Struct):
     """Every key met so far by its number; a name is made once for each."""
 
     names: list[str] = field(default_factory=list[str])
@@ -97,8 +96,7 @@ def decode(history: History, rows: list[Row], keys: Keys) -> list[int] | None:
     return batch.hand_over(columns)
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(Struct):
     history: History
     rows: list[Row]
     keys: Keys

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from forensics.formats.rows.metrics import int64
 from forensics.formats.wandb._items import Names, leaves, parts
@@ -17,8 +18,7 @@ _GOALS: Mapping[object, str] = {1: "minimize", 2: "maximize"}
 _MOST = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """One definition: of one metric, or of all that begin with the part of `name` before its star."""
 
     name: str
@@ -41,8 +41,7 @@ def definition(data: bytes, at: int, end: int) -> Definition:
     return Definition(str(name), str(found.get("axis", "")), _GOALS.get(goal, ""), tuple(summary))
 
 
-@dataclass(slots=True)
-class StepAxes:
+class StepAxes(Struct):
     """The x axes that were defined so far, and the last value of each.
 
     The optimizer step of a point is its axis in the same row, else the last one seen, else `_step`. An exact definition

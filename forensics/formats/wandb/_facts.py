@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
+
+from msgspec import Struct, field
 
 from forensics.dialects.settings.command_lines import options
 from forensics.errors import InputError
@@ -50,8 +51,7 @@ _MOST, _CHARS = 20_000, 10_000
 _REMOVE = 2
 
 
-@dataclass(slots=True)
-class Facts:
+class Facts(Struct):
     """What is known, by family and key; a later value replaces an earlier one."""
 
     known: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import isnan
+
+from msgspec import Struct, field
 
 from forensics.dialects.spec import Name
 from forensics.formats.rows.attempts import Attempts
@@ -22,8 +23,7 @@ _KEYS = 100_000
 Row = tuple[int, int, bytes, int, int]
 
 
-@dataclass(slots=True)
-class History:
+class History(Struct):
     """Rows as they come, and what outlives one of them: names, x axes, the attempt and the last time.
 
     `many` allows to decode rows together, which needs numpy; `odd` are the rows that were no messages: number and byte

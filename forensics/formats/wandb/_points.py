@@ -6,8 +6,9 @@ elsewhere is a NaN that was probably lost. That is only known at the end, so nul
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from forensics.dialects.spec import Name
 from forensics.formats.rows.metrics import NAME_CHARS, At, Names, class_of
@@ -40,8 +41,7 @@ def loses_nan(version: str) -> bool:
     return found is None or tuple(int(part or 0) for part in found.groups()) < _KEEPS_NAN
 
 
-@dataclass(slots=True)
-class Points:
+class Points(Struct):
     """Collects points; `close` hands over the rest and judges the nulls."""
 
     out: Out

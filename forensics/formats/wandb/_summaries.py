@@ -6,7 +6,7 @@ are read of those records only that hold the last one of some key.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from forensics.formats.wandb._facts import Facts
 from forensics.formats.wandb._history import BATCH_BYTES, BATCH_RECORDS, FEWEST_RECORDS, Row
@@ -22,8 +22,7 @@ _MOST_KEYS = 20_000
 _REMOVE = 2
 
 
-@dataclass(slots=True)
-class Summaries:
+class Summaries(Struct):
     """Feed records in order, then `write`; `many` allows to use numpy, and keys are then known by their hashes."""
 
     facts: Facts

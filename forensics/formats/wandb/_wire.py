@@ -5,10 +5,10 @@ All rows are bytes of one buffer. Nothing is read beyond a row: every length is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,8 +31,7 @@ class OddError(Exception):
     """The rows are not of the usual form."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """Items of all rows in order: row, key and value (offset and length in the buffer)."""
 
     row: Ints

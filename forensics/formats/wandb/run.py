@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from forensics.dialects.spec import Name
 from forensics.errors import NotMine
@@ -48,8 +49,7 @@ _WHY = {
 _MANY_BYTES = 256 << 10
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     out: Out
     limits: Limits
     rank: int | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
 from typing import Any, NoReturn
+
+from msgspec import Struct
 
 from forensics.errors import InputError
 
@@ -24,8 +25,7 @@ _UNFRAMED_BYTES = 64 << 10
 _FRAME_OPCODE_BYTES = 9
 
 
-@dataclass(frozen=True, slots=True)
-class PickleBounds:
+class PickleBounds(Struct, frozen=True):
     """What a pickle may cost. `nodes` counts containers and strings, `depth` open brackets, `stack` waiting values.
 
     `string_bytes` bounds one string, `integer_bytes` one integer. `frame_bytes` is far above the 64 KiB at which

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar
+
+from msgspec import Struct, field
 
 from forensics.errors import ForensicsError, InputError, PlaceError
 from forensics.io.optional import optional
@@ -33,8 +34,7 @@ _TAKEN = "AlreadyExistsError"
 _PAGE_KEYS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(Struct, frozen=True):
     """What a service tells of an object; times to the second, as not every answer gives more."""
 
     key: str
@@ -52,8 +52,7 @@ class Refused(InputError):  # noqa: N818 - named for the answer
         self.refusal = refusal
 
 
-@dataclass(slots=True)
-class Client:
+class Client(Struct):
     """The connection to one bucket; it is made with the first request."""
 
     scheme: str

@@ -8,8 +8,9 @@ import shlex
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from forensics.errors import EXHAUSTED, PlaceError, UsageError
 from forensics.io.disk import OpenFile
@@ -21,8 +22,7 @@ from forensics.model import UNREADABLE
 _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
+class Local(Struct, frozen=True):
     """The place at a path of this machine."""
 
     path: Path

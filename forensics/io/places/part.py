@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from forensics.io.disk import Disk
 from forensics.io.limits import Limits
 from forensics.io.places.place import Found, Place, Seen
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The place `whole` as if of its folders there were only `folders`."""
 
     whole: Place

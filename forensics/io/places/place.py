@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from forensics.io.disk import Disk
 from forensics.io.limits import Limits
@@ -21,8 +22,7 @@ class Seen(NamedTuple):
     node: tuple[int, int] | None = None
 
 
-@dataclass(slots=True)
-class Found:
+class Found(Struct):
     """What a place holds: its regular files, what was passed over with its reason, and issues.
 
     `is_file` says that the place is one file, which is called by its name.

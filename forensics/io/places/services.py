@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.io.tables import named_rows
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """One kind: what a place of it begins with, and the environment that it is reached by."""
 
     scheme: str
@@ -19,8 +19,7 @@ class Service:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Why a request had no success, in words; `silent` where the service gave no answer of its own to it."""
 
     sign: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import errno
 import mmap
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.io.disk import Lost, room
 from forensics.io.places.client import BLOCK_BYTES, Client, Object, Refused
 
 
-@dataclass(slots=True)
-class StoredObject:
+class StoredObject(Struct):
     """An object of a bucket, read by ranges, as it was when it was opened: a new one in its place is a stated loss."""
 
     client: Client

@@ -12,8 +12,9 @@ import mmap
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
 
 from forensics.io.limits import DEFAULT, Limits
 from forensics.patterns import lazily
@@ -57,8 +58,7 @@ class Damage(NamedTuple):
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Sound records that follow one another, the first of which is record `number` of the log.
 
     The payload of the n-th is `starts[n]` to `stops[n]` of the file; one that has several parts is in `joined`, by n.

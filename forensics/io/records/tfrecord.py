@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from forensics.io.limits import DEFAULT, Limits
@@ -39,8 +39,7 @@ class Sliceable(Protocol):
     def __getitem__(self, key: slice, /) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """A payload whose checksums hold; `byte` is where its frame begins, `index` counts frames from 0."""
 
     index: int
@@ -53,8 +52,7 @@ class Record:
         return len(self.payload) + FRAME_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """`size_bytes` bytes from `byte` on that are no sound record; what stood there is frame number `index`."""
 
     index: int
@@ -63,8 +61,7 @@ class Damage:
     code: Code
 
 
-@dataclass(slots=True)
-class Walk:
+class Walk(Struct):
     """Where a walk over a file stands: at byte `at`, before frame number `index`.
 
     `budget` bounds the payload bytes that resynchronisation may checksum; `window_bytes` shrinks at damage and grows
@@ -79,8 +76,7 @@ class Walk:
     headers: dict[bytes, int] = field(default_factory=dict[bytes, int])
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """Frames that lie whole in a window and whose headers hold; `starts` counts from the begin of the window."""
 
     window: bytes
@@ -88,8 +84,7 @@ class Chain:
     lengths: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Frames:
+class Frames(Struct, frozen=True):
     """Consecutive frames whose checksums hold; the first is number `index`, the window begins at `byte` of the file."""
 
     index: int

@@ -6,7 +6,8 @@ Layout: sqlite.org, "Database File Format", sections 1.6 and 2.1.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 Cell = None | int | float | str | bytes
 _WIDTHS = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
@@ -44,8 +45,7 @@ def columns_in(page: bytes, at: int) -> int:
     return count
 
 
-@dataclass(slots=True)
-class Plans:
+class Plans(Struct):
     """Decodes records; the layout of each header is worked out once, because most rows have the same few.
 
     `places` are the wanted columns, -1 for one that the table has not.

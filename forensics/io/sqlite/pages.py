@@ -11,12 +11,14 @@ Layout: the format description of sqlite.org, "Database File Format", sections 1
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from forensics.errors import InputError
 from forensics.io.sqlite._record import Cell, Plans, varint
 from forensics.io.sqlite.wal import Log, Read
 from forensics.patterns import lazily
+from forensics.values import replace
 
 __all__ = ["LEAF", "MAGIC", "Cell", "Damage", "Database", "Row", "Table", "database", "leaf_rows", "rows", "tables"]
 
@@ -40,8 +42,7 @@ _TOKEN = lazily(
 _CONSTRAINTS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"})
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table: the page at its root, its stored columns in order, and which of them is another name of the rowid."""
 
     name: str
@@ -105,8 +106,7 @@ def _bare(word: str) -> str:
 _SCHEMA = Table("sqlite_schema", 1, ("type", "name", "tbl_name", "rootpage", "sql"), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """What of a database could not be read: `lost_bytes` of the file, from `byte` on."""
 
     byte: int
@@ -114,8 +114,7 @@ class Damage:
     lost_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row: the offset of its cell in the file, its rowid, and the cells in the order of the columns asked for.
 
     The offset is None where the page of the row stands only in a write-ahead log.
@@ -126,8 +125,7 @@ class Row:
     cells: tuple[Cell, ...]
 
 
-@dataclass(slots=True)
-class Database:
+class Database(Struct):
     """The bytes and what their header says; `damages` grows while rows are read, `seen` marks the pages."""
 
     read: Read

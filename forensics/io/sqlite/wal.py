@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,8 +31,7 @@ _CHUNK_BYTES = 1 << 20
 _WORD = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(Struct, frozen=True):
     """The committed pages of a log.
 
     `pages`: where in the log the bytes of each page begin; `db_pages`: pages of the database after the last commit;
@@ -53,8 +53,7 @@ class Log:
         return None if at is None else self.read(at, self.page_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
+class _Frame(Struct, frozen=True):
     number: int
     commit: int
     at: int

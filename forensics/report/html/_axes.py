@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import isfinite, log10
+
+from msgspec import Struct
 
 from forensics.figures import powers, rounds
 from forensics.report.html._elements import Markup, tag
@@ -20,8 +21,7 @@ _DECIMALS = 4
 _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """Values from `low` to `high` at places from `start` to `end`, with its round values; `log` for powers of ten."""
 
     low: float

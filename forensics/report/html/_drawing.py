@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from forensics.figure import Figure
 from forensics.registry import values
@@ -16,8 +17,7 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 Place = Literal["charts", "timeline", "differences"]
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(Struct, frozen=True):
     """A figure for Plotly: its traces and layout as plain values, and how many points they hold of how many."""
 
     data: list[dict[str, Any]]
@@ -26,8 +26,7 @@ class Live:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Struct, frozen=True):
     """How figures of the type `kind` are drawn, and in which section of the page they stand.
 
     `draw(figure, ident)` gives the drawing, `below(figure)` what stands under it (a legend), `table(figure)` the same

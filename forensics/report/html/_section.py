@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
+
+from msgspec import Struct
 
 from forensics.figure import Chart, Figure, Heat
 from forensics.model import Finding, Report
@@ -21,8 +22,7 @@ _FEW_ROWS = 12
 Column = Literal["head", "answer", "picture", "why", "doubts", "rest"]
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """One run on the page: `prefix` makes its ids unique, `level` is the heading of its verdict."""
 
     report: Report
@@ -61,8 +61,7 @@ def _goes_with(other: Figure, first: Figure, lead: Finding | None) -> bool:
     return isinstance(other, Heat) and len(other.rows) <= _FEW_ROWS and few
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A part of the page: `make(shown)` gives its markup, empty where the run has nothing of it.
 
     `order` is its place in its `column`. `brief` parts are shown of every run, the others only where a page of several

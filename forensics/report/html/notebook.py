@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 
 from forensics.figure import Figure
 from forensics.model import Report
@@ -19,6 +18,7 @@ from forensics.report.html._elements import Markup, join, style_sheet, tag
 from forensics.report.html._figures import data_table
 from forensics.report.html._section import Shown, laid_out
 from forensics.report.html._sections.figures import deciding, timeline
+from forensics.values import replace
 
 _CLASS = "forensics-report"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from forensics.compare.kernel_profile import Kernel, KernelProfile, RankProfile
@@ -15,8 +16,7 @@ _NAMED = 3
 _NAME_CHARS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A title, the names of the columns and rows of cells; the last column is text of the input, the others ours."""
 
     title: str

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from forensics.io.safe_text import printable
+from forensics.values import replace
 
 if TYPE_CHECKING:
     from forensics.analyses.memory.series import Series
@@ -16,8 +18,7 @@ _GIB = 1 << 30
 _LEAST = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Column heads and rows of cells; `wide` is the column that gives way when a row is too long.
 
     `places` are `file:line`, one per row, which are never cut and so stand below it.

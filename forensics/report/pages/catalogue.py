@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,7 @@ from forensics.registry import Ingester, Registry, Rule
 from forensics.report.json_v1 import encoded
 from forensics.report.payload import Payload, named, tool
 from forensics.report.style import PLAIN, Style
+from forensics.values import field_names
 
 FORMATS = ("text", "json", "markdown")
 #: Two screens of a terminal.
@@ -25,11 +25,12 @@ _EXAMPLES = lazily(r"^(?=(?:Example|Not this):)", re.MULTILINE)
 
 
 def thresholds(rule: Rule) -> tuple[tuple[str, str, Any], ...]:
-    """Name, type and default of each threshold of a rule, in the order of its dataclass."""
-    if rule.config is None or not dataclasses.is_dataclass(rule.config):
+    """Name, type and default of each threshold of a rule, in the order of its class."""
+    if rule.config is None:
         return ()
     default = rule.config()
-    return tuple((f.name, str(f.type), getattr(default, f.name)) for f in dataclasses.fields(rule.config))
+    kinds = rule.config.__annotations__
+    return tuple((name, str(kinds[name]), getattr(default, name)) for name in field_names(default))
 
 
 def page(rule: Rule) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from html import escape
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from forensics.compare.decide import Answer
 from forensics.compare.model import Diff, Section
@@ -28,8 +29,7 @@ _PAINTS: dict[str, Paint] = {
 _DECIDING = "metric change interval min_detectable base cand"
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A comparison, and the account of what was read of all its runs."""
 
     diff: Diff

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from forensics.case.rank_spans import ranks_do, ranks_text, spans
 from forensics.io.safe_text import for_markdown, printable
@@ -22,8 +23,7 @@ _PAINTS: dict[str, Paint] = {"HANG": "red", "DEAD RANK": "red", "UNDECIDABLE": "
 _RANK_SHAPES = frozenset({Shape.HANG, Shape.CRASH, Shape.OOM})
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """The verdict, the picture of the ranks, and the account of the input."""
 
     hang: Hang

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.history.groups import Group, groups, newest, outcomes
 from forensics.history.past import Past
@@ -17,8 +18,7 @@ from forensics.report.style import PLAIN, Style
 _NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A history, and what its folder is called."""
 
     place: str

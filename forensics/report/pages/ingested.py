@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.coverage import coverage_of
 from forensics.io.safe_text import for_markdown, printable
@@ -22,8 +22,7 @@ from forensics.store.schema import TABLES
 _FILES_SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """Rows per table, the account of the input, and whether anything in it says something about a run."""
 
     run: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Issue
@@ -15,6 +15,7 @@ from forensics.report.pages import _kernels_tables as tables
 from forensics.report.pages._kernels_tables import Table
 from forensics.report.payload import Payload, named
 from forensics.report.style import Style
+from forensics.values import replace
 
 if TYPE_CHECKING:
     from forensics.compare.kernel_profile import KernelProfile, RankProfile
@@ -33,13 +34,12 @@ _STEP = "step dur_ns busy_ns compute_ns comm_ns exposed_comm_ns=exposed_ns memor
 _CHANGE = "name state base_ns cand_ns change_ns base_count cand_count"
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """One profile, or a comparison of two, and the account of the input; `top` 0 shows every kernel."""
 
     profile: KernelProfile
     diff: KernelDiff | None = None
-    coverage: Coverage = dataclasses.field(default_factory=Coverage)
+    coverage: Coverage = field(default_factory=Coverage)
     issues: tuple[Issue, ...] = ()
     top: int = TOP
     per_step: bool = False
@@ -86,7 +86,7 @@ def _of_ranks(group: tuple[RankProfile, ...], top: int) -> Iterator[Table]:
     if len(group) == 1:
         parts.insert(0, tables.times(group[0]))
         who = f" of rank {tables.rank_name(group[0])}"
-        parts = [dataclasses.replace(part, title=part.title + who) for part in parts]
+        parts = [replace(part, title=part.title + who) for part in parts]
     yield from parts
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Coverage, Issue
@@ -38,8 +39,7 @@ _SHARE = "stack bytes count category confidence before"
 _GROWTH = "stack site bytes count per_step"
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """What was found, and the account of the input."""
 
     memory: Memory

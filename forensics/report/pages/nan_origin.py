@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from forensics.io.safe_text import for_markdown, markdown_block, printable
 from forensics.model import Coverage, Issue, Shape, Verdict
@@ -28,8 +29,7 @@ _KINDS = {
 _PAINTS: dict[str, Paint] = {"FINITE": "green", "RECOVERED": "green", "CANNOT SAY": "yellow", "NOT FINITE": "red"}
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """What the analysis found, and the account of its input."""
 
     origin: NanOrigin

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.io.safe_text import printable
 from forensics.model import Coverage, Issue, Verdict
 from forensics.report import phrases as say
 from forensics.report._layout import Layout, markdown_facts, whole
-from forensics.report.payload import Payload
+from forensics.report.payload import Payload, plain
 from forensics.report.style import Paint, Style
 
 _WORDS: dict[str, tuple[str, Paint]] = {
@@ -23,8 +23,7 @@ _WORDS: dict[str, tuple[str, Paint]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """The verdict, and the account of its input."""
 
     verdict: Verdict
@@ -35,12 +34,12 @@ class Page:
 
 def _fields(page: Page) -> Payload:
     verdict, restart = page.verdict, page.verdict.restart
-    told = dataclasses.asdict(restart) if restart is not None else {"decision": None}
+    told = plain(restart) if restart is not None else {"decision": None}
     return {
         "run": page.run,
         "headline": verdict.headline,
         "cause": verdict.cause or None,
-        "checkpoint": dataclasses.asdict(verdict.checkpoint) if verdict.checkpoint is not None else None,
+        "checkpoint": plain(verdict.checkpoint) if verdict.checkpoint is not None else None,
         **told,
     }
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.evals.falls import fall_between
 from forensics.analyses.evals.results import Row
@@ -20,8 +19,7 @@ _CAUSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Worse:
+class Worse(Struct, frozen=True):
     """Threshold of EVL020: two-sided p, adjusted for many metrics."""
 
     alpha: float = 0.05

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import hypot
+
+from msgspec import Struct
 
 from forensics.analyses.evals.causes import diagnosed
 from forensics.analyses.evals.results import Row, courses
@@ -41,8 +42,7 @@ def settings_change(run: Run) -> Findings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Unexplained:
+class Unexplained(Struct, frozen=True):
     """Threshold of EVL018, in joint standard errors."""
 
     errors: float = 5.0

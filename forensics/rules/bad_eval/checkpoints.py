@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.evals.causes import diagnosed
 from forensics.analyses.evals.results import Row
@@ -39,8 +38,7 @@ def _finding(row: Row, *, is_far: bool) -> Finding:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierCheckpoint:
+class EarlierCheckpoint(Struct, frozen=True):
     """Threshold of EVL025: the share of the last checkpoint's step that must have been evaluated."""
 
     share: float = 0.75

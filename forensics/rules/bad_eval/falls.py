@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.analyses.evals.causes import Diagnosed, diagnosed, words_of
 from forensics.analyses.evals.falls import Fall
@@ -26,8 +27,7 @@ _COMPARE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fallen:
+class Fallen(Struct, frozen=True):
     """Thresholds of EVL013: standard errors, and the share of the score before, from which on a fall is an error."""
 
     errors: float = 5.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.case.curves.loss import Curve, curves
@@ -20,8 +20,7 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step
 from forensics.stats.spread import bending
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreFalls:
+class ScoreFalls(Struct, frozen=True):
     """Thresholds of EVL022: evaluations, relative fall, last ones that must lie below, records, least percentage.
 
     `broken`: what is left of a score that breaks off; `stays`: evaluations at that level; `back`: the share of its way
@@ -143,8 +142,7 @@ def _fallen(curve: EvalCurve, best: int, count: int) -> Finding:
 _EMA = lazily(r"(?i)[_/. -]?(?<![a-z])(?:ema|averaged|swa)(?![a-z])[_/. -]?")
 
 
-@dataclass(frozen=True, slots=True)
-class AveragedWorse:
+class AveragedWorse(Struct, frozen=True):
     """Thresholds of EVL023: by what share the average is worse, at how many last steps."""
 
     worse: float = 0.1

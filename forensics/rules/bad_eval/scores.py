@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.evals.results import Row, age, chance_of, courses, error_of, members_of, settings_of
 from forensics.knowledge.scores import is_share
@@ -84,8 +84,7 @@ def _is_limited(row: Row) -> bool:
 _TOO_SMALL_SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class TooSmall:
+class TooSmall(Struct, frozen=True):
     """Threshold of EVL016: half the width of the 95 % interval, in shares; five points hide most real changes."""
 
     half_width: float = 0.05
@@ -126,8 +125,7 @@ def _error(row: Row) -> float:
 _AT_CHANCE_SHOWN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class AtChance:
+class AtChance(Struct, frozen=True):
     """Thresholds of EVL012: tasks that must be known, and the standard errors within which a score is chance (5 %)."""
 
     tasks: int = 3
@@ -218,8 +216,7 @@ def _finding(before: Row, after: Row, count: int) -> Finding:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AnswersNotFound:
+class AnswersNotFound(Struct, frozen=True):
     """Thresholds of EVL019, as shares: found by the strict filter at most, by another at least."""
 
     strict: float = 0.01

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.evals.vocabulary import (
     configured_rows,
@@ -42,8 +42,7 @@ def tokens_beyond_vocabulary(run: Run) -> Findings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MuchLarger:
+class MuchLarger(Struct, frozen=True):
     """Thresholds of EVL002: no padding or reserve of a known model reaches both."""
 
     factor: float = 1.5

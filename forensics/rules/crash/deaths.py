@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.origin import is_disputed, unexplained_exit
@@ -27,6 +26,7 @@ from forensics.rules.kit import (
     Run,
     rule,
 )
+from forensics.values import replace
 
 _BLOCK = lazily(r"^\W*(?:exitcode|traceback)\s*:")
 _LOCAL_RANK = lazily(r"\blocal_rank: (\d{1,6})\b")

@@ -6,8 +6,9 @@ Rules give clues; one decider adds them up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
 from typing import Any, cast
+
+from msgspec import Struct
 
 from forensics.analyses.hang.collectives import Entry
 from forensics.analyses.hang.last_seen import Seen
@@ -16,13 +17,13 @@ from forensics.model import Evidence, EvidenceRole, Locator, Onset
 from forensics.registry import Rule, rule
 from forensics.rules.kit import Findings
 from forensics.store.run import Run
+from forensics.values import field_names
 
 #: Tables that tell of the ranks of a job, and of what they wait for.
 RANKS = ("collectives", "events", "facts", "metrics", "sources", "stack_frames")
 
 
-@dataclass(frozen=True, slots=True)
-class Clue:
+class Clue(Struct, frozen=True):
     """One piece of evidence that names ranks (or none, when it only names a cause) and a cause.
 
     `kind` is where it comes from: log, recorder, stack, exit, host or words. `tied` are ranks between which it cannot
@@ -43,10 +44,8 @@ class Clue:
 ClueSource = Callable[[Run], Iterable[Clue]]
 
 
-class ClueRule(Rule):
+class ClueRule(Rule, frozen=True):
     """A rule that finds clues: each is shown as a finding that decides nothing by itself."""
-
-    __slots__ = ()
 
     def __call__(self, run: object, config: object = None) -> Findings:  # noqa: ARG002 - clues ask the run for thresholds
         """Show what the rule finds in a run."""
@@ -72,7 +71,7 @@ def gives_clues(
 
     def declared(source: ClueSource) -> ClueRule:
         made = rule(name or "hang", needs=needs, config=config)(cast("Any", source))
-        return ClueRule(**{one.name: getattr(made, one.name) for one in fields(made)})
+        return ClueRule(**{one: getattr(made, one) for one in field_names(made)})
 
     return declared
 

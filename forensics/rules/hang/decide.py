@@ -7,8 +7,9 @@ import math
 import pkgutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from forensics.case.end_markers import marks_of
 from forensics.case.errors.exits import cause_of, exits
@@ -36,8 +37,7 @@ _STANDALONE = {"recorder": 4.0, "stack": 4.0, "exit": 6.0}
 _OF_ITS_OWN = ("own", "echo")
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """Who and why: `ranks` is empty where nobody can be named; `tied` are those it cannot choose between."""
 
     ranks: tuple[int, ...]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, standing
@@ -23,8 +23,7 @@ _ZONE_S = 1800.0
 _WORK = frozenset({"train", "eval", "sampling", ""})
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """Threshold of HNG022: seconds from joining to the end; PyTorch gives up a collective of gloo after 1800 s."""
 
     silence_s: float = 1800.0
@@ -65,8 +64,7 @@ def _worked(run: Run) -> bool:
     return moved or not metric_records(run).filter("trains").head(1).collect().is_empty()
 
 
-@dataclass(frozen=True, slots=True)
-class Silence:
+class Silence(Struct, frozen=True):
     """Thresholds of HNG018: seconds and usual intervals that a gap must exceed; seconds that make it an error."""
 
     silence_s: float = 300.0

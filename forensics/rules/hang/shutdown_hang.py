@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.case.end_markers import Mark, marks_of
 from forensics.case.errors.failures import Failure, failures
@@ -19,8 +20,7 @@ from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run
 _HALF_HOUR_S = 1800
 
 
-@dataclass(frozen=True, slots=True)
-class Teardown:
+class Teardown(Struct, frozen=True):
     """Threshold of HNG002: seconds between success and kill that a tear-down may take."""
 
     teardown_s: int = 60

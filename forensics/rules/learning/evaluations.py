@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.learning.objective import paired, reinforced
 from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
@@ -14,8 +14,7 @@ from forensics.rules.kit import Finding, Findings, Run, number, onset_at, proof,
 from forensics.stats.spread import Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
+class Apart(Struct, frozen=True):
     """Thresholds of LRN020; `gap` is in nats: half a nat is a third of what chat data give.
 
     Dropout of 0.1 and label smoothing of 0.1 raise a training loss by less than `below` allows for; mixup with label
@@ -77,8 +76,7 @@ def _finding(evals: Curve, levels: Floats, side: str, cause: str, *, sure: bool)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FrozenEval:
+class FrozenEval(Struct, frozen=True):
     """Thresholds of LRN034: evaluations that agree, their share of all, and the digits that make chance agree rarely.
 
     An evaluation loss that still falls by a thousandth repeats five digits once in a hundred, three times once in 10⁴.

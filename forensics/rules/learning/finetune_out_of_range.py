@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.lr_schedule import schedule_of
@@ -30,8 +30,7 @@ from forensics.rules.kit import (
 _KINDS = {ADAPTER: "an adapter", FULL: "all weights"}
 
 
-@dataclass(frozen=True, slots=True)
-class Usual:
+class Usual(Struct, frozen=True):
     """Records that tell a level, and how many gradient norms above the red flag are no single outlier."""
 
     records: int = 20

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, floor, log
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.losses import losses
@@ -23,8 +23,7 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, nu
 _CLASSES = (10, 100, 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class Flat:
+class Flat(Struct, frozen=True):
     """Thresholds of LRN005; falls are relative.
 
     `least_fall` and three standard errors bound what counts as a fall; `ever` is the fall of any moving level. Noise
@@ -157,8 +156,7 @@ def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat, *, sur
 _USUAL = (30522, 32000, 32064, 49152, 50257, 50304, 65536, 100352, 128256, 151936, 152064, 256000, 262144)
 
 
-@dataclass(frozen=True, slots=True)
-class Uniform:
+class Uniform(Struct, frozen=True):
     """Thresholds of LRN007: how near to ln(V) a level must be, relatively, and from how many records it is an error."""
 
     near: float = 0.02
@@ -205,8 +203,7 @@ def _uniform_loss_finding(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Guessing:
+class Guessing(Struct, frozen=True):
     """Thresholds of LRN035.
 
     A loss within `near` of ln(k) leaves room for the confidence of a model that learned its training set by heart. The

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.learning.losses import Loss, loss_beside
 from forensics.analyses.learning.lr_schedule import schedule_beside
@@ -19,8 +19,7 @@ from forensics.stats.running import centred_median, logs, ratio_of
 from forensics.stats.spread import Floats, median_of
 
 
-@dataclass(frozen=True, slots=True)
-class ZeroNorm:
+class ZeroNorm(Struct, frozen=True):
     """Thresholds of LRN011: the share of zeros, and the fewest records."""
 
     records: int = 20
@@ -53,8 +52,7 @@ def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Findings:
 _PARTS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Vanishing:
+class Vanishing(Struct, frozen=True):
     """Thresholds of LRN012: shares of the first level of the norm and of the loss, and how far a part may rise."""
 
     records: int = 24
@@ -128,8 +126,7 @@ def _vanishing_gradients_finding(norm: Curve, loss: Curve, levels: Floats, cfg: 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Growing:
+class Growing(Struct, frozen=True):
     """Thresholds of LRN013: the ratio of levels, standard errors, and the fewest records."""
 
     records: int = 24

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import hypot, log, sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.evals.curves import eval_curves
 from forensics.analyses.learning.beside_eval import Series, series_of
@@ -22,8 +22,7 @@ from forensics.stats.spread import Floats, bending
 _BENDS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Overfit:
+class Overfit(Struct, frozen=True):
     """Thresholds of LRN002: `rises`, `rise` and `training_left` for the error, the others for the milder forms.
 
     `least` is the smallest relative rise of the evaluation loss, `warn` the one that is a warning, `sigmas` the
@@ -149,8 +148,7 @@ def _overfit_finding(curve: Curve, best: int, severity: Severity) -> Finding:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Regained:
+class Regained(Struct, frozen=True):
     """Thresholds of LRN019: `worse` (loss) and `score` are relative to the best evaluation.
 
     A third more loss, and a fifth more errors or a fifth less score, at every later evaluation: far outside what two

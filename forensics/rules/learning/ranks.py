@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.learning.ranks import Disagree, Parted, parted, shared_parted
 from forensics.case.curves.loss import Curve
@@ -91,8 +91,7 @@ def _row(curve: Curve, step: int) -> Mapping[str, Any]:
 _NUMBER = lazily(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(Struct, frozen=True):
     """Threshold of LRN030: how many times as far as the next rank one must be to be named."""
 
     times: float = 3.0
@@ -138,8 +137,7 @@ def _odd(values: list[float], times: float) -> int | None:
     return rank if most > times * next_most else None
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """Thresholds of LRN031: deviations, ranks and lines of each; less than `digits` of the mean is rounding."""
 
     sigmas: float = 6.0

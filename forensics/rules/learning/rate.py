@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.learning.losses import fell_by, judged, loss_beside, losses
 from forensics.analyses.learning.lr_config import Said, configured, number_of
@@ -69,8 +68,7 @@ def _zero(schedule: Schedule, at: int, severity: Severity, words: str, *more: Ev
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
+class Jump(Struct, frozen=True):
     """Thresholds of LRN009."""
 
     records: int = 20
@@ -111,8 +109,7 @@ _TO_ZERO = ("cosine", "linear")
 _DECAYS = ("cosine", "linear", "polynomial", "exponential", "inverse_sqrt")
 
 
-@dataclass(frozen=True, slots=True)
-class AsConfigured:
+class AsConfigured(Struct, frozen=True):
     """Thresholds of LRN010: shares of the peak, of the steps, of the warm-up; a warm-up has `warmup` steps or more."""
 
     records: int = 10

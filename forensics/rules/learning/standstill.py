@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import exp, log
+
+from msgspec import Struct
 
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured
@@ -18,8 +19,7 @@ from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Run, at_step, fact_evidence, number, onset_at, proof, rule
 
 
-@dataclass(frozen=True, slots=True)
-class Plateau:
+class Plateau(Struct, frozen=True):
     """Thresholds of LRN006: shares of records, of the peak learning rate and of ln(vocabulary); falls are relative."""
 
     records: int = 24

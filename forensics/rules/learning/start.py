@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.objective import reinforced
@@ -29,8 +29,7 @@ from forensics.rules.kit import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """Thresholds of LRN016."""
 
     steps: int = 10
@@ -87,8 +86,7 @@ def _finding(curve: Curve, because: str, more: tuple[Evidence, ...], *, sure: bo
 _ON = ("1", "true", "yes", "on")
 
 
-@dataclass(frozen=True, slots=True)
-class OneBatch:
+class OneBatch(Struct, frozen=True):
     """When one batch is learned: its loss is at most `left`, as the sanity checks of the field have it."""
 
     records: int = 20

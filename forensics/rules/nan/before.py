@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import isfinite
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.nan.kind import kind_of
 from forensics.analyses.nan.onset import NanOnset, lost
@@ -91,8 +91,7 @@ def from_start(run: Run, found: NanOnset) -> Findings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """The norm that is too large, and the records before the onset that are looked at."""
 
     norm: float = range_of("grad_norm_unstable").hi
@@ -131,8 +130,7 @@ def large_gradnorm(_run: Run, found: NanOnset, cfg: Limit) -> Findings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Fall:
+class Fall(Struct, frozen=True):
     """How far log-probabilities fall: five times is what the reference on this failure calls large.
 
     `floor` is below the logarithm of the smallest number of fp32 (1.2e-38, -87) by rounding: nothing is left of it.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.epoch_places import same_place
 from forensics.analyses.nan.onset import NanOnset, lost, nan_onset
@@ -130,8 +130,7 @@ def fp8_on(run: Run, found: NanOnset) -> Findings:
 _AT_PEAK = 0.999
 
 
-@dataclass(frozen=True, slots=True)
-class Warmup:
+class Warmup(Struct, frozen=True):
     """How soon after the peak of the learning rate an onset still counts as warm-up, as a share of the steps so far."""
 
     after_peak: float = 0.1

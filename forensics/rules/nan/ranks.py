@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.nan.onset import NanOnset, lost
 from forensics.rules.kit import Findings, Onset, Run, at_step, proof, rule
@@ -51,8 +50,7 @@ def rank_first(_run: Run, found: NanOnset) -> Findings:
 _RANKS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Struct, frozen=True):
     """Relative range over the ranks that still is agreement; steps that must agree first; steps that must differ."""
 
     relative: float = 1e-3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
 
 from forensics.analyses.nan.detector import detector_lines
 from forensics.analyses.nan.kind import hidden
@@ -24,10 +24,10 @@ from forensics.rules.kit import (
     proof,
     rule,
 )
+from forensics.values import replace
 
 
-@dataclass(frozen=True, slots=True)
-class Consecutive:
+class Consecutive(Struct, frozen=True):
     """How many detections say that the run could not go on; most detectors stop at ten."""
 
     least: int = 10

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.memory.series import Series, series_of
 from forensics.case.series import metric_rows
@@ -27,8 +26,7 @@ from forensics.rules.oom._memory import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryCreeps:
+class MemoryCreeps(Struct, frozen=True):
     """Thresholds of OOM002: records after warm-up, and the least rise in GiB (below it nobody runs out for it)."""
 
     samples: int = 12
@@ -62,8 +60,7 @@ def memory_creeps(run: Run, cfg: MemoryCreeps) -> Findings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryClimbsInStairs:
+class MemoryClimbsInStairs(Struct, frozen=True):
     """Thresholds of OOM003: records after warm-up, least rise in GiB, and the share of rises that an event explains."""
 
     samples: int = 12
@@ -112,8 +109,7 @@ def _memory_climbs_in_stairs_beside(run: Run, one: Series, cfg: MemoryClimbsInSt
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentationGapClimbs:
+class FragmentationGapClimbs(Struct, frozen=True):
     """Thresholds of OOM004: records, the gap's growth as a ratio and in GiB, and its share of the reserved growth."""
 
     samples: int = 12
@@ -163,8 +159,7 @@ _OF_FRAMEWORK = (*HELD, *_RESERVED)
 _HALF = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class DriverCountGrows:
+class DriverCountGrows(Struct, frozen=True):
     """Thresholds of OOM026: records, and the least rise in GiB, above what contexts and communicators add late.
 
     Where nothing of the framework's is logged the rise may be its own: a job that grows into its longest sequences

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from forensics.analyses.memory.host_deaths import Death, Meaning, death_of, killed
 from forensics.analyses.memory.oom_messages import OomMessage
@@ -26,8 +26,7 @@ from forensics.rules.oom._memory import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HostMemoryGrows:
+class HostMemoryGrows(Struct, frozen=True):
     """Thresholds of OOM009: records, the least rise in GiB and of the level, that of a warning, and a nearly full host.
 
     A process grows by a tenth and more while caches fill; `kill` is the rise at which a kill is laid to memory where

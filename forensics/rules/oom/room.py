@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.ranks import imbalances
@@ -28,8 +27,7 @@ from forensics.rules.oom._memory import (
 from forensics.stats.spread import Floats
 
 
-@dataclass(frozen=True, slots=True)
-class NearCapacity:
+class NearCapacity(Struct, frozen=True):
     """Threshold of OOM007: the share of the device from which one longer batch no longer fits."""
 
     share: float = 0.95
@@ -60,8 +58,7 @@ def near_capacity(run: Run, cfg: NearCapacity) -> Findings:
 _OF_SHAPES = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class CreepsNearCapacity:
+class CreepsNearCapacity(Struct, frozen=True):
     """Thresholds of OOM028: records, share of the device, GiB, and halves of a run that the room would last."""
 
     samples: int = 5
@@ -70,8 +67,7 @@ class CreepsNearCapacity:
     halves: float = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Creep:
+class _Creep(Struct, frozen=True):
     one: Series
     rise: float
     left: float
@@ -118,8 +114,7 @@ def _creep(one: Series, cfg: CreepsNearCapacity) -> _Creep | None:
     return None if shaped else _Creep(one, rise, left, int(rises[0]))
 
 
-@dataclass(frozen=True, slots=True)
-class OneRankHigher:
+class OneRankHigher(Struct, frozen=True):
     """Thresholds of OOM008: ranks, ratio to the median, and GiB above it (less is a logger's or NCCL's own memory)."""
 
     ranks: int = 3
@@ -157,8 +152,7 @@ def one_rank_higher(run: Run, cfg: OneRankHigher) -> Findings:
         return
 
 
-@dataclass(frozen=True, slots=True)
-class OneLargeRequest:
+class OneLargeRequest(Struct, frozen=True):
     """Threshold of OOM016: records after warm-up that make a series level."""
 
     samples: int = 10

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.case.errors.attributes import attributes
@@ -85,8 +85,7 @@ _SCALE = {unit: 1024**power for power, unit in enumerate(("", "K", "M", "G", "T"
 _RESERVED, _LOST = "GPU reserved memory", "Non-releasable memory"
 
 
-@dataclass(frozen=True, slots=True)
-class MemorySummary:
+class MemorySummary(Struct, frozen=True):
     """Threshold of OOM027: the share of reserved memory that cannot be given back."""
 
     share: float = 0.2

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.memory.capacity import Beside, beside_reserved
 from forensics.analyses.memory.oom_messages import OomMessage
@@ -28,8 +28,7 @@ from forensics.rules.oom._memory import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentedRequest:
+class FragmentedRequest(Struct, frozen=True):
     """Threshold of OOM013: the share of the device from which unusable memory is worth a setting."""
 
     share: float = 0.1
@@ -103,8 +102,7 @@ def others_on_device(run: Run, first: OomMessage) -> Findings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OutsideTheAllocator:
+class OutsideTheAllocator(Struct, frozen=True):
     """Threshold of OOM015: twice what a context and communicators usually take."""
 
     gib: float = 3.0
@@ -167,8 +165,7 @@ _BYTES = (2, 4)
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class LogitsTooLarge:
+class LogitsTooLarge(Struct, frozen=True):
     """Thresholds of OOM018: how near the sizes must be, and the least request (smaller ones are met by chance)."""
 
     within: float = 0.05

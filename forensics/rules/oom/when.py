@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.case.processes.lives import Boundary, boundaries, lives
@@ -51,8 +50,7 @@ _ALLOCATED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TooBigFromTheStart:
+class TooBigFromTheStart(Struct, frozen=True):
     """Threshold of OOM006: the optimizer's states exist after the first step, workspaces after the second."""
 
     steps: int = 2
@@ -94,8 +92,7 @@ def _records_before(run: Run, first: OomMessage) -> int:
     return above.select("seq").unique().collect().height
 
 
-@dataclass(frozen=True, slots=True)
-class AfterResume:
+class AfterResume(Struct, frozen=True):
     """Thresholds of OOM012: records of the new life, and how many times longer the life before had trained."""
 
     records: int = 3

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.levels import levels
@@ -26,8 +25,7 @@ from forensics.rules.resume._compare import begun, evidence_of, loaded, onset
 _STEP_LOST_COUNTERS = ("num_samples", "num_tokens", "epoch")
 
 
-@dataclass(frozen=True, slots=True)
-class StepLost:
+class StepLost(Struct, frozen=True):
     """Thresholds of RSM004: shares of a counter's last value that it goes on from, and records whose level counts.
 
     The share is low because a restart goes back to its checkpoint; a counter that begins anew is near its first value.
@@ -104,16 +102,14 @@ _DATA_POSITION_LOST_COUNTERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DataPositionLost:
+class DataPositionLost(Struct, frozen=True):
     """Thresholds of RSM005: the share of a counter below which it began anew, and the records that show it."""
 
     share: float = 0.5
     records: int = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Reset:
+class _Reset(Struct, frozen=True):
     name: str
     old: float
     new: float

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log, log1p
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.resume.around import Around, around, mean_error, paired
 from forensics.analyses.resume.levels import initial
@@ -15,8 +15,7 @@ from forensics.rules.resume._compare import evidence_of, onset
 from forensics.stats.spread import median
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
+class Jump(Struct, frozen=True):
     """Thresholds of RSM001, chosen on seeded restarts so that less than 1 % of healthy ones are named.
 
     Of 1,620 with 16 to 60 records before them, noise of 1 to 12 % and correlations up to 0.8, 0.4 % are named, and of

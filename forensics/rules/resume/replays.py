@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.resume.around import Around, around, paired
 from forensics.case.checkpoints import known
@@ -47,8 +46,7 @@ def replayed_steps(run: Run) -> Findings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Nondeterministic:
+class Nondeterministic(Struct, frozen=True):
     """Thresholds of RSM007: pairs, relative difference, and the share of the noise that tells data from kernels."""
 
     pairs: int = 5
@@ -105,8 +103,7 @@ def _nondeterministic_finding(
 _NS_PER_HOUR = 3_600_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class RareCheckpoints:
+class RareCheckpoints(Struct, frozen=True):
     """Thresholds of RSM008: the share of all steps, or the hours, whose loss is told, and steps that are too few."""
 
     share: float = 0.05
@@ -114,8 +111,7 @@ class RareCheckpoints:
     steps: int = 20
 
 
-@dataclass(frozen=True, slots=True)
-class _Loss:
+class _Loss(Struct, frozen=True):
     life: Life
     checkpoint: int
     steps: int

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.levels import Levels, levels
@@ -20,8 +19,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerLost:
+class SchedulerLost(Struct, frozen=True):
     """Thresholds of RSM003, ratios of the learning rate after the restart to the expected one or to the peak.
 
     `rising` counts the records after the restart that must rise, of which there must be `rising` + 1. So many `records`
@@ -104,8 +102,7 @@ def _repeats(old: pl.Series, after: pl.Series, cfg: SchedulerLost) -> bool:
 _BEYOND = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class FromScratch:
+class FromScratch(Struct, frozen=True):
     """Thresholds of RSM002: records compared, share of the way back to the first level, and standard errors.
 
     Of a short run a quarter of its records is compared, `fewest` at least: a median needs three.

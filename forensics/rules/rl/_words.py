@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from forensics.analyses.rl.ranges import Hit
 from forensics.case.evidence import Row, at_step, metric_evidence, number
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.values import replace
 
 
 def finding_of(hit: Hit, severity: Severity, *, cause: str, note: str = "", others: Iterable[Evidence] = ()) -> Finding:

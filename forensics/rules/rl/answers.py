@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 
 from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of
@@ -14,6 +12,7 @@ from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, fact_evid
 from forensics.rules.rl._words import finding_of, outside_of
 from forensics.stats.spread import median
 from forensics.stats.trend import together, trend_of
+from forensics.values import replace
 
 #: Kendall's tau, share of the maximum, and correlation from which a growth counts (axolotl, GRPO training reference).
 _TAU, _SHARE, _PAID = 0.8, 0.9, 0.7

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 
 from forensics.analyses.rl.ranges import Hit, Persistence
@@ -12,6 +10,7 @@ from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Run, Severity, Shape, metric_evidence, rule
 from forensics.rules.rl._words import finding_of
 from forensics.stats.spread import median
+from forensics.values import replace
 
 
 @rule("RLX010 rl-hidden-nan", shape="nan", needs=("metrics",))

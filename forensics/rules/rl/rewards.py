@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from forensics.analyses.rl.ranges import Hit, Persistence, gain_of, judge, rewards_of, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import Range, range_of, ranges
@@ -11,6 +9,7 @@ from forensics.knowledge.vocabulary import stands_for
 from forensics.rules.kit import Confidence, Findings, Run, Severity, rule
 from forensics.rules.rl._words import finding_of
 from forensics.stats.spread import median
+from forensics.values import replace
 
 #: Before a reward became zero for good, this share of its records must have been something else.
 _PAID_BEFORE = 0.5

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Unpack
+
+from msgspec import Struct
 
 from forensics.analyses.pace.account import COARSE, Gravity, Paced, gravest, paced, tier_of
 from forensics.analyses.pace.change import Change
@@ -30,6 +31,7 @@ from forensics.rules.slowdown.traces.grew import (
     trace_memory_ops_grew,
     trace_other_kernels_grew,
 )
+from forensics.values import replace
 
 #: A rate from here on is printed without decimals.
 _WHOLE = 1000
@@ -156,8 +158,7 @@ def _with(slower: Finding, why: Finding) -> Finding:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Temporary:
+class Temporary(Struct, frozen=True):
     """Thresholds of SLO002: it is a warning where it cost `lost` of the run's time and stands `z` deviations out."""
 
     lost: float = 0.02

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.traces.gpu_clocks import Throttled, throttled
 from forensics.case.series import metric_rows
@@ -16,8 +15,7 @@ from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, rule
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
+class Clocks(Struct, frozen=True):
     """Thresholds of SLO007: `fall` is the clock under its usual high, `share` of the loaded samples, `hot` in Celsius.
 
     `power` is the share of the power limit; `samples` the fewest loaded samples of a device.
@@ -73,8 +71,7 @@ def _reason(one: Throttled, cfg: Clocks) -> tuple[str, str] | None:
 _FULL, _OFF = lazily(r"32.*|fp32|float32"), frozenset(("false", "0", "no", "off"))
 
 
-@dataclass(frozen=True, slots=True)
-class Utilisation:
+class Utilisation(Struct, frozen=True):
     """Thresholds of SLO008: a median model-FLOPs utilisation below `low` (a share of 1), over `records` at least."""
 
     low: float = range_of("mfu").lo

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from forensics.analyses.pace.parts import data_waits, paddings
 from forensics.rules.kit import Findings, Run, onset_at, proof, rule
 
 
-@dataclass(frozen=True, slots=True)
-class DataWait:
+class DataWait(Struct, frozen=True):
     """Thresholds of SLO032: shares of a step, and the fewest records."""
 
     some: float = 0.1
@@ -34,8 +33,7 @@ def data_wait(run: Run, cfg: DataWait) -> Findings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Padding:
+class Padding(Struct, frozen=True):
     """Thresholds of SLO033: a share of the tokens, and the fewest records."""
 
     much: float = 0.2

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.pace.account import Gravity, paced
 from forensics.analyses.pace.pauses import share_of_time
@@ -14,8 +13,7 @@ from forensics.rules.kit import Finding, Findings, Run, event_evidence, onset_at
 from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Recompiles:
+class Recompiles(Struct, frozen=True):
     """Thresholds of SLO009.
 
     `many` recompilations in one source are told; single slow steps that take `burst` of the time are a loss.
@@ -69,8 +67,7 @@ def _of_log(rows: pl.DataFrame, count: int, share: float, cfg: Recompiles, *, ga
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TracedRecompiles:
+class TracedRecompiles(Struct, frozen=True):
     """Thresholds of SLO018: number of steps with compilation, and its share of the steps' time."""
 
     steps: int = 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from forensics.analyses.pace.account import COARSE, Paced, Pauses, paced, pauses_of
 from forensics.analyses.pace.clocks import Clock
@@ -11,8 +11,7 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, 
 from forensics.stats.changes import Modes, modes_of
 
 
-@dataclass(frozen=True, slots=True)
-class TwoTimes:
+class TwoTimes(Struct, frozen=True):
     """Thresholds of SLO004: the share of slow steps must lie between `least` and `most`, of `records` at least."""
 
     least: float = 0.1
@@ -57,8 +56,7 @@ def _bimodal_finding(one: Paced, found: Modes) -> Finding:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Paused:
+class Paused(Struct, frozen=True):
     """Thresholds of SLO005, as shares of the whole time; pauses at evaluations alone are never more than a note.
 
     `unknown` is for pauses that neither a save nor an evaluation explains, `saving` for saves: healthy jobs that saved
@@ -129,8 +127,7 @@ def _period(comb: Comb) -> str:
     return f"every {comb.period} steps ({comb.teeth} times)"
 
 
-@dataclass(frozen=True, slots=True)
-class Coarse:
+class Coarse(Struct, frozen=True):
     """Thresholds of SLO031: the printing unit over the median, and the fewest records."""
 
     unit: float = COARSE

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.pace.ranks import Straggler, stragglers
 from forensics.analyses.traces.breakdown import by_rank
@@ -15,8 +14,7 @@ from forensics.rules.slowdown._spans import ms, percent, quoted, span_evidence
 _PAIR = 2  # of two ranks that always differed, each may be the one whose work is as planned
 
 
-@dataclass(frozen=True, slots=True)
-class Straggling:
+class Straggling(Struct, frozen=True):
     """Thresholds of SLO006, relative and in robust deviations over the ranks; `error` is a relative excess.
 
     `blocks` is the share of blocks of four steps in which the rank must be slow.
@@ -63,8 +61,7 @@ def _others(one: Straggler) -> str:
     return "the other rank" if one.ranks == _PAIR else f"the other {one.ranks - 1} ranks"
 
 
-@dataclass(frozen=True, slots=True)
-class TracedStraggler:
+class TracedStraggler(Struct, frozen=True):
     """Thresholds of SLO014: probability by chance, number of collectives, share of the time that others lose."""
 
     chance: float = 0.01

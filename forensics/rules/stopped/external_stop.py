@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight, sender_of
 from forensics.case.errors.launchers import last_end
@@ -13,6 +11,7 @@ from forensics.knowledge.causes import is_kind
 from forensics.knowledge.signals import is_asked
 from forensics.rules._errors import evidence_of, onset_of, short, when, who
 from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
+from forensics.values import replace
 
 _SIGNAL = "a signal from outside"
 _TERMINATION = "external_termination"

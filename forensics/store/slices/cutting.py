@@ -7,11 +7,11 @@ same rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, cast
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.errors import NotMine
 from forensics.formats.rows.out import Out
@@ -71,8 +71,7 @@ def may_be_cut(source: Source) -> bool:
     return source.size_bytes > CUT_FROM_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """How a source is cut: the ingester that reads it, and its slices; none where it is read as one."""
 
     reader: str = ""

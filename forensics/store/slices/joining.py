@@ -8,10 +8,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
+from msgspec import Struct, field
 
 from forensics.io.limits import Limits
 from forensics.io.places.place import Place
@@ -27,12 +27,12 @@ from forensics.store.schema import TABLES
 from forensics.store.slices import cutting
 from forensics.store.slices.cutting import Cut, Join
 from forensics.store.unit import Asked
+from forensics.values import replace
 
 _HEAD_BYTES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The entry of a source or of a slice, where its rows lie, and its stamp."""
 
     entry: Entry
@@ -41,8 +41,7 @@ class Found:
     stamp: str = ""
 
 
-@dataclass(slots=True)
-class Sliced:
+class Sliced(Struct):
     """A source that is read in slices, and those that were found, by their number."""
 
     source: Source

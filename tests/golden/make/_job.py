@@ -8,11 +8,12 @@ import math
 import random
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from forensics.values import replace
 from make.base import NAN, QUIET, Noise, Series, decay
 
 _FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"

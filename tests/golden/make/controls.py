@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 
+from forensics.values import replace
 from make._job import KEY_ERROR, Job, checkpoints, job, noise, settings
 from make.base import Label, Made, Noise, Series, decay, line
 

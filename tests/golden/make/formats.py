@@ -6,10 +6,10 @@ import json
 import math
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from forensics.values import replace
 from make._job import BEGAN, KEY_ERROR, Job, checkpoints, fixture, job, noise, script, settings
 from make.base import NAN, Label, Made, Noise, line
 

@@ -6,8 +6,8 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
+from forensics.values import replace
 from make._job import KEY_ERROR, Job, job
 from make.base import Label, Made
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from forensics.case.processes.attempts import Attempt, Attempts, Cut
 from forensics.case.processes.starts import Start
+from forensics.values import replace
 
 LAUNCHED = Start("a.log", 5, by_launcher=True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -13,6 +12,7 @@ from forensics.case.endings import Ending, Reach, ending
 from forensics.case.progress import Counter, Ledger, Plan, is_close, ledger
 from forensics.model import Confidence
 from forensics.store.run import Run, run_of
+from forensics.values import replace
 
 BAR = Counter("a.log", 0, None, "train", "step", "", 99, 100, first=1, is_bar=True)
 LINE = replace(BAR, is_bar=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, exp, log, log1p, sqrt
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from forensics.compare._pair import Estimate
 from forensics.compare.decide import Answer, Policy, decide
 from forensics.stats.student import t_quantile, t_tail
+from forensics.values import replace
 
 MANY = 1e6  # degrees of freedom: t is normal
 ALONE = Policy(run_noise=0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
@@ -23,6 +22,7 @@ from forensics.model import (
     Shape,
 )
 from forensics.store.run import run_of
+from forensics.values import replace
 
 #: What each kind overrules, in whatever order the two are printed; all other pairs are decided by the order in time.
 OVERRULED = {

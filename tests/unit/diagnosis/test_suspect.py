@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +14,7 @@ from forensics.report import github, json_v1, junit, markdown, text
 from forensics.report.html import page
 from forensics.report.payload import verdict_payload
 from forensics.store.run import Run, run_of
+from forensics.values import replace
 
 SLOW = Finding(
     rule="SLO001",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -24,6 +23,7 @@ from forensics.model import (
 )
 from forensics.registry import load
 from forensics.store.run import Run, run_of
+from forensics.values import replace
 
 Event = tuple[int, str, dict[str, str]]
 OOM = {"role": "root", "shape": "oom"}

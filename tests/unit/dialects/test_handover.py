@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import polars as pl
@@ -12,6 +11,7 @@ from forensics.dialects import _lines, prefixes
 from forensics.dialects.events import floods, heads, signatures, tracebacks
 from forensics.dialects.events.floods import Flood
 from forensics.dialects.handover import NO_RANK, Drained, Handover, Stream, joined
+from forensics.values import replace
 
 ROWS = pl.DataFrame({"seq": [10, 11, 12], "rank": pl.Series([None] * 3, dtype=pl.Int32), "attempt": [0, 0, 0]})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +15,7 @@ from forensics.io.reading import opened_bytes
 from forensics.model import FileCoverage, Issue
 from forensics.store.schema import TABLES
 from forensics.store.sink import SourceSink
+from forensics.values import replace
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 

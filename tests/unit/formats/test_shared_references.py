@@ -6,7 +6,7 @@ import contextlib
 import json
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -18,6 +18,7 @@ from forensics.io.reading import opened_bytes
 from forensics.model import FileCoverage, FileStatus
 from forensics.store.fill import fill
 from forensics.store.sink import WORK_ISSUE, WORK_REASON
+from forensics.values import replace
 
 SMALL = replace(DEFAULT, work_units=20_000, work_units_per_byte=2)
 FRAME = {"filename": "f.py", "line": 7, "name": "f"}

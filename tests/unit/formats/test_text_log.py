@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import polars as pl
 import pytest
@@ -17,6 +17,7 @@ from forensics.io.reading import opened_bytes
 from forensics.model import FileCoverage, Issue
 from forensics.store.schema import TABLES
 from forensics.store.sink import SourceSink
+from forensics.values import replace
 
 METRICS = "".join(
     f"[rank 0] INFO     [step {s}] loss={9 - s / 100:.4f} | lr=3.00e-04 | grad_norm=1.250 | tok/s=41,000 | mfu=17.5% | "

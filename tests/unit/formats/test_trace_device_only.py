@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -23,6 +22,7 @@ from forensics.formats.trace.calls import QUIET_CALLS
 from forensics.io.limits import DEFAULT
 from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run
+from forensics.values import replace
 
 from . import _made_traces as made
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from forensics.history.groups import groups, newest, outcomes
 from forensics.history.past import Past, key_of, line_of, past_in, past_of, seen_before
 from forensics.history.shelf import history, kept
 from forensics.model import SeenBefore
+from forensics.values import replace
 
 DAY_NS = 86_400 * 10**9
 FAILED = Past("a", "k1", "1", 5, 10 * DAY_NS, "failed", "nan", "blowup", "The loss is NaN", root="r1", step=7)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -19,6 +18,7 @@ from forensics.model import FileCoverage, FileStatus, Source
 from forensics.registry import Ingester, Sniff
 from forensics.store.fill import fill
 from forensics.store.sink import WORK_ISSUE, WORK_REASON, SourceSink
+from forensics.values import replace
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 SMALL = replace(DEFAULT, work_units=100, work_units_per_byte=2)

@@ -28,6 +28,7 @@ from forensics.model import Coverage, FileCoverage, FileStatus, Issue, Source
 from forensics.pipeline import ingest_run, report_of
 from forensics.store.fill import fill, lasting
 from forensics.store.gather import issues_of, stored_coverage
+from forensics.values import replace
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
 DATA = bytes(range(256)) * 1024
@@ -244,11 +245,10 @@ READER = registry.load("ingesters").ingesters[0]
 
 def reading(read: Callable[..., None], folder: Path, data: bytes = DATA) -> tuple[FileCoverage, list[Issue]]:
     """Fill a sink from one file by one reader that takes everything."""
-    import dataclasses  # noqa: PLC0415 - for this helper alone
 
     (folder / "a.bin").write_bytes(data)
-    sniff = dataclasses.replace(READER.sniff, glob=("*",), magic=(), path=(), fallback=False)
-    one = dataclasses.replace(READER, name="own", sniff=sniff, read=read)
+    sniff = replace(READER.sniff, glob=("*",), magic=(), path=(), fallback=False)
+    one = replace(READER, name="own", sniff=sniff, read=read)
     source = Source("a.bin", len(data))
     sink, file = fill(open_source(folder, source), source, [one], DEFAULT)
     return file, sink.issues
@@ -273,10 +273,8 @@ def test_a_file_that_grew_since_it_was_found_counts_with_the_size_it_was_opened_
     def read(opened: Opened, out: Any, limits: Any) -> None:
         out.account(read_bytes=len(opened.raw()), records=limits.files)
 
-    import dataclasses  # noqa: PLC0415
-
     (tmp_path / "a.bin").write_bytes(DATA)
-    one = dataclasses.replace(READER, read=read, sniff=dataclasses.replace(READER.sniff, glob=("*",)))
+    one = replace(READER, read=read, sniff=replace(READER.sniff, glob=("*",)))
     source = Source("a.bin", 10)
     _, file = fill(open_source(tmp_path, source), source, [one], DEFAULT)
     assert (file.status, file.size_bytes, file.read_bytes) == (FileStatus.READ, len(DATA), len(DATA))

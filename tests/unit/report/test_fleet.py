@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
 from importlib.resources import files
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from forensics.model import Evidence, Finding, Onset, Outcome, Report, Shape
 from forensics.report import _many, json_v1, markdown, text
 from forensics.report.html.page import MOST_WHOLE, render_many, with_room
+from forensics.values import replace
 
 from .conftest import T_NS
 from .test_github_and_junit import report_of
@@ -25,19 +25,16 @@ DAY_NS = 86_400_000_000_000
 
 def at(report: Report, t_ns: int | None, run: str = "runs/a") -> Report:
     """The same failure at another time; without one nothing of it has a time."""
-    onset = dataclasses.replace(report.verdict.onset, t_ns=t_ns)
+    onset = replace(report.verdict.onset, t_ns=t_ns)
     found = tuple(
-        dataclasses.replace(f, onset=onset, evidence=tuple(dataclasses.replace(e, t_ns=t_ns) for e in f.evidence))
-        for f in report.findings
+        replace(f, onset=onset, evidence=tuple(replace(e, t_ns=t_ns) for e in f.evidence)) for f in report.findings
     )
-    return dataclasses.replace(
-        report, run=run, verdict=dataclasses.replace(report.verdict, onset=onset), findings=found
-    )
+    return replace(report, run=run, verdict=replace(report.verdict, onset=onset), findings=found)
 
 
 def test_a_failure_is_dated_by_its_onset_else_by_its_evidence_else_not_at_all(failed: Report, healthy: Report) -> None:
     assert _many.failed_at(failed) == T_NS
-    no_onset = dataclasses.replace(failed, verdict=dataclasses.replace(failed.verdict, onset=Onset(step=412)))
+    no_onset = replace(failed, verdict=replace(failed.verdict, onset=Onset(step=412)))
     assert _many.failed_at(no_onset) == T_NS
     assert _many.failed_at(at(failed, None)) is None
     assert _many.failed_at(healthy) is None
@@ -66,8 +63,8 @@ def test_shapes_are_counted_with_the_number_of_ways_they_failed(
     failed: Report, healthy: Report, silent: Report, make_finding: Callable[..., Finding]
 ) -> None:
     another = make_finding(evidence=(Evidence("x", quote="another way"),))
-    verdict = dataclasses.replace(failed.verdict, identity=another.identity)
-    other = dataclasses.replace(failed, verdict=verdict, findings=(another,))
+    verdict = replace(failed.verdict, identity=another.identity)
+    other = replace(failed, verdict=verdict, findings=(another,))
     rows = _many.by_shape([healthy, failed, other, silent, failed])
     told = [(r.outcome, r.shape, r.runs, r.failures) for r in rows]
     assert told == [(Outcome.FAILED, "nan", 3, 2), (Outcome.HEALTHY, "-", 1, 0), (Outcome.CANNOT_SAY, "-", 1, 0)]
@@ -79,9 +76,9 @@ def test_shapes_are_counted_with_the_number_of_ways_they_failed(
 def test_suspect_runs_of_one_weakness_stand_together_after_failures_and_are_none(
     failed: Report, healthy: Report
 ) -> None:
-    verdict = dataclasses.replace(failed.verdict, outcome=Outcome.SUSPECT, headline="first")
-    first = dataclasses.replace(failed, verdict=verdict)
-    second = dataclasses.replace(failed, verdict=dataclasses.replace(verdict, headline="second"))
+    verdict = replace(failed.verdict, outcome=Outcome.SUSPECT, headline="first")
+    first = replace(failed, verdict=verdict)
+    second = replace(failed, verdict=replace(verdict, headline="second"))
     reports = [first, second, failed, healthy]
     told = [(len(g.reports), g.headline, g.seen.runs) for g in _many.groups(reports)]
     assert told == [(1, failed.verdict.headline, 1), (2, "first", 0), (1, healthy.verdict.headline, 0)]
@@ -114,9 +111,9 @@ def test_a_single_run_has_no_fleet(failed: Report) -> None:
 )
 def test_every_run_is_counted_once_and_stands_in_one_group(rows: list[tuple[Outcome, Shape, int | None]]) -> None:
     reports = [
-        dataclasses.replace(
+        replace(
             (base := report_of(f"w{n % 3}", 1, outcome)),
-            verdict=dataclasses.replace(base.verdict, shape=shape, onset=Onset(t_ns=t_ns)),
+            verdict=replace(base.verdict, shape=shape, onset=Onset(t_ns=t_ns)),
         )
         for n, (outcome, shape, t_ns) in enumerate(rows)
     ]
@@ -131,8 +128,8 @@ def test_every_run_is_counted_once_and_stands_in_one_group(rows: list[tuple[Outc
 def test_a_page_of_very_many_runs_shows_one_of_each_failure_whole_and_the_verdict_of_all(
     failed: Report, healthy: Report
 ) -> None:
-    drawn = dataclasses.replace(failed, figures=figures("x"))
-    reports = [drawn] * 40 + [dataclasses.replace(healthy, figures=figures("y"))]
+    drawn = replace(failed, figures=figures("x"))
+    reports = [drawn] * 40 + [replace(healthy, figures=figures("y"))]
     assert len(with_room(reports)) == MOST_WHOLE
     assert 41 in with_room(reports)
     tree = parsed("\n".join(render_many(reports)))
@@ -159,8 +156,8 @@ def test_a_fleet_of_healthy_runs_has_no_failures(healthy: Report, count: int) ->
 def test_healthy_runs_stand_together_and_what_cannot_be_said_apart_by_its_reason(
     healthy: Report, silent: Report
 ) -> None:
-    other = dataclasses.replace(healthy, verdict=dataclasses.replace(healthy.verdict, headline="another end"))
-    lost = dataclasses.replace(silent, verdict=dataclasses.replace(silent.verdict, headline="another reason"))
+    other = replace(healthy, verdict=replace(healthy.verdict, headline="another end"))
+    lost = replace(silent, verdict=replace(silent.verdict, headline="another reason"))
     groups = _many.groups([healthy, silent, other, lost])
     assert sorted(len(g.reports) for g in groups) == [1, 1, 2]
     assert [g.headline for g in groups if len(g.reports) == 2] == [""]
@@ -168,7 +165,7 @@ def test_healthy_runs_stand_together_and_what_cannot_be_said_apart_by_its_reason
 
 
 def test_the_table_by_shape_fits_on_a_terminal(failed: Report, healthy: Report) -> None:
-    slow = dataclasses.replace(failed, verdict=dataclasses.replace(failed.verdict, shape=Shape.SLOWDOWN))
+    slow = replace(failed, verdict=replace(failed.verdict, shape=Shape.SLOWDOWN))
     lines = list(text.render_many([at(failed, T_NS + 123_456_789), slow, healthy]))
     assert all(len(line) <= 80 for line in lines[:7])
     assert "2026-01-01T00:00Z" in next(line for line in lines if line.startswith("failed "))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
 from xml.etree import ElementTree as ET
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from forensics.model import Confidence, Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
 from forensics.report import github, junit
+from forensics.values import replace
 
 from .conftest import HOSTILE
 from .test_html_page import PAYLOADS
@@ -65,7 +65,7 @@ def test_an_annotation_stands_at_its_line(failed: Report) -> None:
 
 
 def test_a_run_that_cannot_be_judged_is_a_warning_and_a_healthy_one_a_notice() -> None:
-    unsure = dataclasses.replace(report_of("x", 0, Outcome.CANNOT_SAY))
+    unsure = replace(report_of("x", 0, Outcome.CANNOT_SAY))
     assert next(iter(github.render(unsure))).startswith("::warning ")
     assert next(iter(github.render(report_of("x", 0, Outcome.HEALTHY)))).startswith("::notice ")
 

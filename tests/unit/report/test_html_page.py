@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import json
 import re
@@ -19,6 +18,7 @@ from forensics.figure import Bar, Bars, Block, Chart, Curve, Figure, Flame, Gap,
 from forensics.model import Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator, Report
 from forensics.report.html._live import scripts
 from forensics.report.html.page import render, render_many
+from forensics.values import replace
 
 from .conftest import HOSTILE
 
@@ -180,14 +180,14 @@ def filled(report: Report, word: str) -> Report:
     """The report with `word` in every text that comes from an input."""
     evidence = Evidence(word, Locator(line=3), quote=word, step=1, name=word, value=1.0)
     found = tuple(
-        dataclasses.replace(
+        replace(
             f, rule=word, title=word, because=word, evidence=(evidence,), cause=word, likely=(word,),
             next=("forensics " + word,),
             numbers={word: word},
         )
         for f in report.findings[:1]
     )  # fmt: skip
-    verdict = dataclasses.replace(
+    verdict = replace(
         report.verdict, headline=word, cause=word, chain=(word, word), runner_up=word, against=(evidence,), lead=0,
         actions=(Action(word, word, word, Setting(word, word, word)),),
         restart=Restart("elsewhere", word, 2, word, word, (word,)), checkpoint=Checkpoint(7, word),
@@ -299,7 +299,7 @@ def test_odd_values_never_break_a_drawing(failed: Report, values: tuple[float, .
     xs = tuple(float(i) for i in range(len(values)))
     for log in (False, True):
         chart = Chart("c", "t", "c", "x", "y", (Curve("a", xs, values, (Gap(0.0, 1.0, "NaN"),)),), log=log)
-        page = page_of(dataclasses.replace(failed, figures=(chart,)))
+        page = page_of(replace(failed, figures=(chart,)))
         assert "nan" not in re.sub(r">[^<]*<", "><", page).lower().replace("nan001", "")
         parsed(page)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
 
@@ -16,6 +15,7 @@ from forensics.model import Confidence as Sure
 from forensics.model import Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
 from forensics.report import _many, text
 from forensics.report.style import Style
+from forensics.values import replace
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 WORDS = st.text(max_size=300)
@@ -29,7 +29,7 @@ GAP = Gap(
     "nvidia-smi -l 5 > gpu.csv",
     "s",
 )
-GAP_OF_WORDS = dataclasses.replace(GAP, how_to_record="word " * 80)
+GAP_OF_WORDS = replace(GAP, how_to_record="word " * 80)
 
 
 def test_a_verdict_with_everything_fits_in_25_lines(failed: Report, make_finding: Callable[..., Finding]) -> None:
@@ -37,12 +37,12 @@ def test_a_verdict_with_everything_fits_in_25_lines(failed: Report, make_finding
     evidence = make_finding().evidence * 5
     finding = make_finding(because=long, evidence=evidence, next=(long,) * 9)
     action = Action(long, "s", "nvidia-smi", Setting("lr", "1", "c.toml:3"))
-    verdict = dataclasses.replace(
+    verdict = replace(
         failed.verdict, headline=long, chain=(long,) * 9, runner_up=long, against=evidence, culprits=tuple(range(99)),
-        actions=(action,) * 4, restart=dataclasses.replace(RESTART, basis=long), missing=(GAP_OF_WORDS,),
-        playbook=(dataclasses.replace(CHECK, text=long, command="nvidia-smi"),),
+        actions=(action,) * 4, restart=replace(RESTART, basis=long), missing=(GAP_OF_WORDS,),
+        playbook=(replace(CHECK, text=long, command="nvidia-smi"),),
     )  # fmt: skip
-    report = dataclasses.replace(failed, verdict=verdict, findings=(finding,), issues=failed.issues * 50)
+    report = replace(failed, verdict=verdict, findings=(finding,), issues=failed.issues * 50)
     assert len(list(text.render(report))) <= 25
 
 
@@ -54,18 +54,18 @@ def test_what_mends_it_is_told_with_the_present_setting_and_its_place(failed: Re
 
 
 def test_the_parts_come_in_the_order_in_which_they_are_needed(failed: Report) -> None:
-    verdict = dataclasses.replace(
+    verdict = replace(
         failed.verdict, cause_confidence=Sure.LOW, restart=RESTART, playbook=(CHECK,), missing=(GAP,), chain=()
     )
-    lines = list(text.render(dataclasses.replace(failed, verdict=verdict)))
+    lines = list(text.render(replace(failed, verdict=verdict)))
     labels = [line.split()[0] for line in lines[1:] if line[:1].strip()]
     wanted = ["onset", "cause", "evidence", "fix", "restart", "next", "record", "seen"]
     assert [label for label in labels if label in wanted] == wanted
 
 
 def test_a_restart_is_told_with_its_checkpoint_its_reason_and_a_command_that_is_whole(failed: Report) -> None:
-    verdict = dataclasses.replace(failed.verdict, restart=RESTART, checkpoint=Checkpoint(40, "c/step_40"))
-    lines = list(text.render(dataclasses.replace(failed, verdict=verdict)))
+    verdict = replace(failed.verdict, restart=RESTART, checkpoint=Checkpoint(40, "c/step_40"))
+    lines = list(text.render(replace(failed, verdict=verdict)))
     at = next(n for n, line in enumerate(lines) if line.startswith("restart "))
     told = " ".join(" ".join(lines[at : at + 3]).split())
     where = "on another machine than gpu-7, from the checkpoint of step 40, c/step_40"
@@ -75,16 +75,16 @@ def test_a_restart_is_told_with_its_checkpoint_its_reason_and_a_command_that_is_
 
 
 def test_after_a_known_change_the_reason_is_the_change_itself(failed: Report) -> None:
-    told = dataclasses.replace(RESTART, decision="after_change", change="Clip", avoid=())
-    verdict = dataclasses.replace(failed.verdict, restart=told)
-    assert "a machine failed" not in "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))
+    told = replace(RESTART, decision="after_change", change="Clip", avoid=())
+    verdict = replace(failed.verdict, restart=told)
+    assert "a machine failed" not in "\n".join(text.render(replace(failed, verdict=verdict)))
 
 
 def test_the_next_check_says_nothing_that_a_fix_says_already(failed: Report) -> None:
-    same = dataclasses.replace(CHECK, text="Lower the peak by a tenth: it tells")
-    done = dataclasses.replace(CHECK, text="Look at the loss", state="done")
-    verdict = dataclasses.replace(failed.verdict, cause_confidence=Sure.LOW, playbook=(done, same, CHECK))
-    page = "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))
+    same = replace(CHECK, text="Lower the peak by a tenth: it tells")
+    done = replace(CHECK, text="Look at the loss", state="done")
+    verdict = replace(failed.verdict, cause_confidence=Sure.LOW, playbook=(done, same, CHECK))
+    page = "\n".join(text.render(replace(failed, verdict=verdict)))
     assert "next        Repeat the steps in fp32" in page
     assert "by a tenth" not in page
 
@@ -97,12 +97,12 @@ def test_only_a_certain_cause_with_a_fix_asks_for_no_experiment(
     failed: Report, sure: Sure, *, has_fix: bool, asks: bool
 ) -> None:
     actions = failed.verdict.actions if has_fix else ()
-    verdict = dataclasses.replace(failed.verdict, cause_confidence=sure, actions=actions, playbook=(CHECK,))
-    assert ("in fp32" in "\n".join(text.render(dataclasses.replace(failed, verdict=verdict)))) is asks
+    verdict = replace(failed.verdict, cause_confidence=sure, actions=actions, playbook=(CHECK,))
+    assert ("in fp32" in "\n".join(text.render(replace(failed, verdict=verdict)))) is asks
 
 
 def test_what_to_record_comes_with_its_command_and_where_there_is_room_with_its_reason(failed: Report) -> None:
-    report = dataclasses.replace(failed, verdict=dataclasses.replace(failed.verdict, missing=(GAP,)))
+    report = replace(failed, verdict=replace(failed.verdict, missing=(GAP,)))
     lines = list(text.render(report))
     at = next(n for n, line in enumerate(lines) if line.startswith("record "))
     assert lines[at : at + 2] == [
@@ -113,10 +113,10 @@ def test_what_to_record_comes_with_its_command_and_where_there_is_room_with_its_
 
 
 def test_the_checklist_has_every_check_with_its_proof_or_its_recipe(failed: Report) -> None:
-    done = dataclasses.replace(CHECK, text="Look at the loss", state="done", evidence="train.log, steps 1 to 9")
-    lacks = dataclasses.replace(CHECK, text="Look at the clocks", state="missing", signals=("gpu_log",))
-    verdict = dataclasses.replace(failed.verdict, playbook=(done, lacks, CHECK), missing=(GAP,))
-    page = list(text.render(dataclasses.replace(failed, verdict=verdict), Style(checklist=True)))
+    done = replace(CHECK, text="Look at the loss", state="done", evidence="train.log, steps 1 to 9")
+    lacks = replace(CHECK, text="Look at the clocks", state="missing", signals=("gpu_log",))
+    verdict = replace(failed.verdict, playbook=(done, lacks, CHECK), missing=(GAP,))
+    page = list(text.render(replace(failed, verdict=verdict), Style(checklist=True)))
     assert page[page.index("") + 1 :] == [
         "done        Look at the loss [train.log, steps 1 to 9]",
         "missing     Look at the clocks",
@@ -129,27 +129,27 @@ def test_the_checklist_has_every_check_with_its_proof_or_its_recipe(failed: Repo
 def test_a_long_error_line_is_shown_from_its_own_words_on(failed: Report) -> None:
     quote = f"2026-11-16 03:12:44,991 [default0]:[rank3]: {'x' * 40} ValueError: the decisive words"
     evidence = (Evidence("train.log", Locator(line=7), quote),)
-    findings = (dataclasses.replace(failed.findings[0], evidence=evidence),)
-    assert "              ValueError: the decisive words" in text.render(dataclasses.replace(failed, findings=findings))
+    findings = (replace(failed.findings[0], evidence=evidence),)
+    assert "              ValueError: the decisive words" in text.render(replace(failed, findings=findings))
 
 
 def test_beside_actions_a_finding_adds_its_commands_and_no_advice_of_its_own(
     failed: Report, make_finding: Callable[..., Finding]
 ) -> None:
     finding = make_finding(next=("lower the rate a little", "forensics nan-origin RUN", "nvidia-smi -q"))
-    page = "\n".join(text.render(dataclasses.replace(failed, findings=(finding,))))
+    page = "\n".join(text.render(replace(failed, findings=(finding,))))
     assert "lower the rate a little" not in page
     assert "more        forensics nan-origin runs/a" in page
     assert page.count("nvidia-smi -q") == 1
-    alone = dataclasses.replace(failed.verdict, actions=())
-    page = "\n".join(text.render(dataclasses.replace(failed, verdict=alone, findings=(finding,))))
+    alone = replace(failed.verdict, actions=())
+    page = "\n".join(text.render(replace(failed, verdict=alone, findings=(finding,))))
     assert "more        lower the rate a little" in page
 
 
 def test_a_page_with_little_else_has_room_for_four_actions(failed: Report) -> None:
     five = tuple(Action(f"change number {n}", "s") for n in range(5))
-    verdict = dataclasses.replace(failed.verdict, actions=five, chain=(), runner_up=None)
-    report = dataclasses.replace(failed, verdict=verdict)
+    verdict = replace(failed.verdict, actions=five, chain=(), runner_up=None)
+    report = replace(failed, verdict=verdict)
     page = "\n".join(text.render(report))
     assert "change number 3" in page
     assert "change number 4" not in page
@@ -159,15 +159,15 @@ def test_a_page_with_little_else_has_room_for_four_actions(failed: Report) -> No
 def test_a_place_is_never_cut_even_when_it_is_wider_than_the_screen(failed: Report) -> None:
     source = "a/" * 90 + "stdout.log"
     evidence = (Evidence(source, Locator(line=123_456), "loss nan"),)
-    findings = (dataclasses.replace(failed.findings[0], evidence=evidence),)
-    lines = list(text.render(dataclasses.replace(failed, findings=findings)))
+    findings = (replace(failed.findings[0], evidence=evidence),)
+    lines = list(text.render(replace(failed, findings=findings)))
     assert any(line.endswith(f"{source}:123456") for line in lines)
 
 
 def test_a_command_to_copy_is_never_wrapped(failed: Report) -> None:
     command = "torchrun --nproc-per-node 8 train.py --resume " + "x" * 90
-    findings = (dataclasses.replace(failed.findings[0], next=(command,)),)
-    assert any(command in line for line in text.render(dataclasses.replace(failed, findings=findings)))
+    findings = (replace(failed.findings[0], next=(command,)),)
+    assert any(command in line for line in text.render(replace(failed, findings=findings)))
 
 
 def test_other_lines_keep_to_80_columns(failed: Report) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -12,6 +12,7 @@ from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding,
 from forensics.registry import Rule, load, rule
 from forensics.rules.kit import onset_at, proof
 from forensics.store.run import Run
+from forensics.values import replace
 
 PLACE = Evidence("a.log", quote="loss = nan")
 ROW = {"source": "a.log", "line": 4, "byte": None, "seq": 3, "name": "loss", "raw_name": "train/loss", "value": 2.5,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from forensics.rules.slowdown.changes import (
 )
 from forensics.rules.slowdown.rhythm import periodic_pauses
 from forensics.store.run import Run, run_of
+from forensics.values import replace
 
 RULES = (step_time_level_shift, step_time_ramp, stalls_more_frequent, periodic_pauses, temporary_slowdown)
 

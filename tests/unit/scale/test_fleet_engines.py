@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from forensics.report.html.page import render_many
 from forensics.report.json_v1 import render
 from forensics.scale import wire, worker
 from forensics.scale.choice import ALONE, Spread
+from forensics.values import replace
 
 HERE = Path(__file__).parent
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "runs"

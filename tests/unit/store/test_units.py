@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -21,6 +20,7 @@ from forensics.store.manifest import Entry, Part, Share, manifest_of
 from forensics.store.parts import pieces
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
+from forensics.values import replace
 
 RUNS = Path(__file__).parents[3] / "fixtures" / "runs"
 

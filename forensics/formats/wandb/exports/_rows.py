@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
 from forensics.formats.rows.out import Out
@@ -21,8 +22,7 @@ TRAINER_STEPS = ("trainer/global_step", "train/global_step", "global_step")
 SAMPLED = "sampled-export"
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Struct, frozen=True):
     """Rows of an export that have a `_step`, their lowest and highest `_step`, and how many different ones."""
 
     rows: int
@@ -49,8 +49,7 @@ def state_extent(extent: Extent | None, rows: int, out: Out) -> None:
     out.rows("facts", {"key": keys, "value": values, "family": ["progress"] * len(keys)})
 
 
-@dataclass(slots=True)
-class HistoryRows:
+class HistoryRows(Struct):
     """Rows on their way to the sink; `add` takes them one by one, in the order of the file."""
 
     out: Out

@@ -7,7 +7,7 @@ stated. Where a chart shows several runs the printed name keeps the run, so that
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
@@ -29,8 +29,7 @@ _RUNS = 100
 _STEP = "_step"
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     chart: Chart
     width: int
     rank: int | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.patterns import lazily
 
@@ -16,8 +17,7 @@ HISTORY_AXES = frozenset(("_step", "_timestamp", "_runtime"))
 _BOUNDS = ("__MIN", "__MAX")
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column of a chart: whose values of which metric; `bound` is `__MIN` or `__MAX` of a bin, or nothing."""
 
     index: int
@@ -27,8 +27,7 @@ class Column:
     bound: str
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """The columns of a chart; `by_time` says that its x axis is no step."""
 
     axis: str

@@ -8,9 +8,9 @@ logged", so it is kept as a null and stated. Rows may stand in any order: those 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.dialects.names import canonical
 from forensics.errors import InputError, LimitExceeded, NotMine
@@ -23,6 +23,7 @@ from forensics.io.limits import Limits
 from forensics.io.parquet_pages import MAGIC, Column, Shape, shape_of
 from forensics.io.reading import Opened
 from forensics.registry import Sniff, ingester
+from forensics.values import replace
 
 _SLICE_CELLS = 1 << 20
 _COLUMNS_AT_ONCE = 32
@@ -33,8 +34,7 @@ _AXIS_CELLS, _VALUES_OF_A_UNIT = 6, 16
 _UNDECODED = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     """A checked file: its shape, its metric columns, and one row of axes for each of its rows."""
 
     data: bytes

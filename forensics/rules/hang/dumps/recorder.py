@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from forensics.analyses.hang.collectives import recorded, timed_out_in
 from forensics.analyses.hang.complaints import complaints
@@ -88,8 +89,7 @@ def missing_dump(run: Run) -> Iterator[Clue]:
             yield Clue(ranks, cause, 3, "recorder", f"{ranks_text(ranks)} {how}", proof[:4])
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceStopped:
+class DeviceStopped(Struct, frozen=True):
     """Thresholds of HNG006: fewest lagging operations, and the share of the worst rank's count that also counts."""
 
     fewest: int = 2

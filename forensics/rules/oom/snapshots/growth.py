@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from forensics.analyses.snapshots.per_device import Leak, Snapshot, Stack, grown, site_of, snapshots
 from forensics.rules.kit import Finding, Findings, Run, proof, rule
@@ -13,8 +14,7 @@ from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
 
 
-@dataclass(frozen=True, slots=True)
-class Piling:
+class Piling(Struct, frozen=True):
     """Thresholds of OOM020: bytes that survive, or their share of what is allocated at the end.
 
     1 MiB is the size above which the allocator has a pool of its own.
@@ -69,8 +69,7 @@ def _leak_finding(one: Snapshot, leak: Leak) -> Finding:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Growing:
+class Growing(Struct, frozen=True):
     """Thresholds of OOM023: snapshots, bytes of growth in all, and its share of all growth."""
 
     fewest: int = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from forensics.analyses.snapshots.per_device import Oom, Snapshot, site_of, snapshots
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
@@ -10,8 +10,7 @@ from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
 
 
-@dataclass(frozen=True, slots=True)
-class AtTheEnd:
+class AtTheEnd(Struct, frozen=True):
     """Thresholds of OOM021: events behind the last `oom` event above which the program went on; a step has more."""
 
     after: int = 200
@@ -52,8 +51,7 @@ def _out_of_memory_finding(one: Snapshot, oom: Oom, cfg: AtTheEnd, devices: int)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces:
+class Pieces(Struct, frozen=True):
     """Thresholds of OOM022: unreleasable over reserved bytes, and the least of them to speak of.
 
     A tenth is where expandable segments begin to be worth advising; a recorded clean loop has less.
@@ -105,8 +103,7 @@ def _fragmentation_finding(one: Snapshot) -> Finding:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Private:
+class Private(Struct, frozen=True):
     """Thresholds of OOM025: free bytes of private pools over all reserved bytes."""
 
     share: float = 0.15
@@ -143,8 +140,7 @@ def _pools_finding(one: Snapshot) -> Finding:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
+class Hidden(Struct, frozen=True):
     """Thresholds of OOM024: share of the peak that is older than the recording."""
 
     older: float = 0.5

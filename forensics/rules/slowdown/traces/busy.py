@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
@@ -13,8 +12,7 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, 
 from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Exposed:
+class Exposed(Struct, frozen=True):
     """Thresholds of SLO013: share of the traced time, and fewest collectives."""
 
     exposed_share: float = 0.20
@@ -57,8 +55,7 @@ def _finding(run: Run, row: dict[str, float], traces: int, hit: int) -> Finding:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FullPrecision:
+class FullPrecision(Struct, frozen=True):
     """Threshold of SLO036: a share of the summed device time; the limit used in practice."""
 
     share: float = 0.2

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.traces.gaps import idle_causes, idle_gaps
 from forensics.analyses.traces.gpu import COMMUNICATION, MEMORY, gpu_rows
@@ -73,8 +73,7 @@ def most_grown(run: Run, share: str, bad: pl.Expr) -> dict[str, Any] | None:
     return found.row(0, named=True) if found.height else None
 
 
-@dataclass(frozen=True, slots=True)
-class CommunicationGrew:
+class CommunicationGrew(Struct, frozen=True):
     """Thresholds of SLO015: difference and ratio of shares of the traced time."""
 
     points: float = 0.05
@@ -93,8 +92,7 @@ def trace_communication_grew(run: Run, cfg: CommunicationGrew) -> Findings:
     yield from grown(trace_communication_grew, run, "comm_share", rose("comm_share", cfg.points, cfg.ratio))
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryOpsGrew:
+class MemoryOpsGrew(Struct, frozen=True):
     """Thresholds of SLO016: difference and ratio of shares of summed device time, ratio of counts a step.
 
     `least` is the share below which a count does not matter.
@@ -116,8 +114,7 @@ def trace_memory_ops_grew(run: Run, cfg: MemoryOpsGrew) -> Findings:
     yield from grown(trace_memory_ops_grew, run, "memory_share", rose("memory_share", cfg.points, cfg.ratio) | more)
 
 
-@dataclass(frozen=True, slots=True)
-class OtherKernelsGrew:
+class OtherKernelsGrew(Struct, frozen=True):
     """Thresholds of SLO017: difference and ratio of shares of summed device time, ratio of counts a step."""
 
     points: float = 0.05
@@ -140,8 +137,7 @@ def trace_other_kernels_grew(run: Run, cfg: OtherKernelsGrew) -> Findings:
     yield from grown(trace_other_kernels_grew, run, "other_share", rose("other_share", cfg.points, cfg.ratio) | more)
 
 
-@dataclass(frozen=True, slots=True)
-class IdleGrew:
+class IdleGrew(Struct, frozen=True):
     """Thresholds of SLO037: difference, ratio and least size of the idle share of the traced time."""
 
     points: float = 0.05

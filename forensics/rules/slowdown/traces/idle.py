@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gaps import HOST, LOADER, SYNC, idle_causes, idle_gaps
@@ -19,8 +19,7 @@ from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quote
 from forensics.rules.slowdown.traces.busy import trace_exposed_communication
 
 
-@dataclass(frozen=True, slots=True)
-class Starvation:
+class Starvation(Struct, frozen=True):
     """Thresholds of SLO010: shares of the device's time and, without a device, of the steps; fewest calls."""
 
     idle_share: float = 0.10
@@ -79,8 +78,7 @@ _DUR = pl.col("end_ns") - pl.col("start_ns")
 _SITES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Syncs:
+class Syncs(Struct, frozen=True):
     """Thresholds of SLO011: share of idle time after such calls, calls a step, share of time in them."""
 
     idle_share: float = 0.05
@@ -149,8 +147,7 @@ def _quote(row: dict[str, str]) -> str:
 _MOST_OF_IDLE = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchBound:
+class LaunchBound(Struct, frozen=True):
     """Thresholds of SLO012: shares of the time and of the kernels; microseconds of a short kernel; fewest of each.
 
     Below `many` kernels the confidence is low.
@@ -211,8 +208,7 @@ _OF_ONE_CAUSE: tuple[Callable[[Run], Findings], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class IdleDevice:
+class IdleDevice(Struct, frozen=True):
     """Thresholds of SLO034: shares of the traced time."""
 
     some: float = 0.15

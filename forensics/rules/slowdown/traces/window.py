@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import polars as pl
+from msgspec import Struct
 
 from forensics.analyses.traces.steps import steps
 from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import Evidence, Findings, Onset, Run, fact_evidence, proof, rule
 from forensics.rules.slowdown._spans import span_evidence
 from forensics.rules.slowdown.changes import step_time_level_shift
+from forensics.values import replace
 
 
 @rule(
@@ -44,8 +44,7 @@ def trace_before_onset(run: Run) -> Findings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Warmup:
+class Warmup(Struct, frozen=True):
     """Threshold of SLO035: the first step that may be steady."""
 
     steady: int = 10

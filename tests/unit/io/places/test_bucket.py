@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,7 @@ from forensics.report import json_v1
 from forensics.scale.shard import Shard
 from forensics.store.gather import issues_of, stored_coverage
 from forensics.store.slices import cutting
+from forensics.values import replace
 from tests.fake_bucket import KEY_ID, Bucket, served
 
 pytest.importorskip("obstore")

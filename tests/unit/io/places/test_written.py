@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from forensics.history.shelf import history, kept
 from forensics.io.places.bucket import Bucket as BucketPlace
 from forensics.io.places.named import place_of
 from forensics.io.places.written import is_taken, write, written_once
+from forensics.values import replace
 from tests.fake_bucket import KEY_ID, SECRET, Bucket, served
 
 pytest.importorskip("obstore")
