@@ -14,13 +14,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, MappingProxyType, ModuleType
 from typing import Any
 
 from forensics import registry
 from forensics.store.run import Run
+from forensics.values import field_names
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "golden"))
@@ -137,7 +138,7 @@ def _or_kept(rule: registry.Rule, kept: Kept, anew: frozenset[str]) -> registry.
 
 def _finding(rule: registry.Rule, find: Callable[..., tuple[Any, ...]]) -> registry.Rule:
     """The rule with another search for its findings, and without what its own kind makes of what is found."""
-    return registry.Rule(**({one.name: getattr(rule, one.name) for one in fields(registry.Rule)} | {"find": find}))
+    return registry.Rule(**({name: getattr(rule, name) for name in field_names(rule)} | {"find": find}))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from math import isfinite
 import polars as pl
 from msgspec import Struct
 
-from forensics.analyses.nan.kind import kind_of
+from forensics.analyses.nan.kind import Alarm, kind_of
 from forensics.analyses.nan.onset import NanOnset, lost
 from forensics.case.series import metric_rows
 from forensics.case.steps import SERIES, ordered
@@ -22,6 +22,7 @@ from forensics.stats.spread import median
     "NAN002 nan-after-gradnorm-spike",
     about=lost,
     needs=("metrics", "events", "checkpoints"),
+    config=Alarm,
     severity="error",
     cause="optimization_blowup",
 )
@@ -48,6 +49,7 @@ def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
     "NAN003 nan-flat-gradnorm",
     about=lost,
     needs=("metrics", "events", "checkpoints"),
+    config=Alarm,
     severity="error",
     cause="data_or_numerics",
 )

@@ -8,7 +8,7 @@ from forensics.analyses.nan.kind import kind_of, scale_fell_first
 from forensics.analyses.nan.named import named_operation
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.scale import collapse_of
-from forensics.analyses.nan.series import Status
+from forensics.analyses.nan.series import Shares, Status
 from forensics.analyses.nan.skips import skip_of
 from forensics.analyses.nan.tokens import tokens_outside
 from forensics.knowledge.errors import row_of, telling
@@ -28,7 +28,7 @@ _AFTER = {
 }
 
 
-@rule("NAN001 nan-first-nonfinite", about=nan_onset, needs=("metrics", "facts", "events", "checkpoints"))
+@rule("NAN001 nan-first-nonfinite", about=nan_onset, needs=("metrics", "facts", "events", "checkpoints"), config=Shares)
 def first_nonfinite(run: Run, found: NanOnset) -> Findings:
     """Find the first non-finite step of the attempt that counts."""
     if found.said and scale_fell_first(found, collapse_of(run)):

@@ -8,7 +8,7 @@ from forensics.analyses.nan.detector import detector_lines
 from forensics.analyses.nan.kind import hidden
 from forensics.analyses.nan.named import Named, named_operation
 from forensics.analyses.nan.onset import NanOnset, lost, nan_onset
-from forensics.analyses.nan.scale import Collapse, collapse_of
+from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.analyses.nan.series import Status
 from forensics.case.trainers import trainers_by_source
 from forensics.knowledge.operations import operation_of
@@ -146,7 +146,13 @@ def loss_column_gone(run: Run, found: NanOnset) -> Findings:
     )
 
 
-@rule("NAN005 nan-loss-scale-collapse", about=collapse_of, needs=("metrics", "events"), cause="loss_scale_collapse")
+@rule(
+    "NAN005 nan-loss-scale-collapse",
+    about=collapse_of,
+    needs=("metrics", "events"),
+    config=ScaleLimits,
+    cause="loss_scale_collapse",
+)
 def loss_scale_collapse(run: Run, collapse: Collapse) -> Findings:
     """Find where the loss scale began to fall for good."""
     bad = lost(run)

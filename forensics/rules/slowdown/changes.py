@@ -112,9 +112,7 @@ _GREW: tuple[Callable[[Run], Findings], ...] = (
 )
 
 
-@rule(
-    "SLO001 step-time-level-shift", needs=("events", "metrics", "checkpoints", "progress", "spans"), cause="slow_steps"
-)
+@rule("SLO001 step-time-level-shift", needs=("metrics", "checkpoints", "progress", "spans"), cause="slow_steps")
 def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most by a lasting rise of its level."""
     if (found := gravest(run, cfg, "jump", "stairs")) is None:
@@ -167,7 +165,7 @@ class Temporary(Struct, frozen=True):
 
 @rule(
     "SLO002 temporary-slowdown",
-    needs=("events", "metrics", "checkpoints", "progress"),
+    needs=("metrics", "checkpoints", "progress"),
     cause="temporary_slowdown",
     causal="context",
 )
@@ -189,7 +187,7 @@ def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
     )
 
 
-@rule("SLO003 step-time-ramp", needs=("events", "metrics", "checkpoints", "progress"), cause="slow_ramp")
+@rule("SLO003 step-time-ramp", needs=("metrics", "checkpoints", "progress"), cause="slow_ramp")
 def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most along a ramp."""
     for one, change in filter(None, [gravest(run, cfg, "ramp")]):
@@ -202,7 +200,7 @@ def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
         yield _of(step_time_ramp, one, change, title, severity=grave, numbers=numbers, next=("forensics memory RUN",))
 
 
-@rule("SLO030 stalls-more-frequent", needs=("events", "metrics", "checkpoints", "progress"))
+@rule("SLO030 stalls-more-frequent", needs=("metrics", "checkpoints", "progress"))
 def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
     """Find the clock whose stalls add most."""
     for one, change in filter(None, [gravest(run, cfg, "stalls", "pauses")]):
