@@ -25,6 +25,9 @@ _HEAD_LINES = 3
 #: Records between the sign of a start and the first step that is lower: an evaluation, a sanity check.
 _FEW = 3
 _HEAD = "head-again"
+#: Lines of the head that come again so often, with at most so many times the usual number of records between them, are
+#: headings of steps: a block of numbers below one has the same numbers each time, but for an evaluation or a save.
+_FEWEST_HEADINGS, _EVEN = 3, 2.0
 #: A counter of steps that stood in the middle of its plan and is back where it began.
 _COUNTER = "counter-again"
 #: Of the rows of checkpoints that were loaded.
@@ -78,8 +81,10 @@ def _starts(run: Run) -> dict[str, tuple[Start, ...]]:
     by_source = {str(key[0]): part for key, part in signs.group_by("source", maintain_order=True)}
     found: dict[str, tuple[Start, ...]] = {}
     for source in sorted(sources):
-        told = list(_told(by_source.get(source), done.get(source, _NOTHING)))
-        mine = _merged(told, back.get(source, []), done.get(source, _NOTHING))
+        own, signed = done.get(source, _NOTHING), by_source.get(source)
+        if signed is not None and source not in back and _are_headings(signed, own):
+            signed = signed.filter(pl.col("code") != _HEAD)
+        mine = _merged(list(_told(signed, own)), back.get(source, []), own)
         if mine:
             found[source] = mine
     return found
@@ -165,6 +170,17 @@ def _activity(run: Run, sources: set[str]) -> dict[str, _Done]:
         str(key[0]): _Done(part["seq"].to_numpy(), part["failed"].to_numpy())
         for key, part in rows.group_by("source", maintain_order=True)
     }
+
+
+def _are_headings(signs: pl.DataFrame, done: _Done) -> bool:
+    """Whether lines of the head come again evenly while the steps go on: what a loop prints above each of its steps."""
+    if not _strong().isdisjoint(signs["code"]) or done.failed.any():
+        return False
+    places = {done.before(seq) for seq in signs.filter(pl.col("code") == _HEAD)["seq"]} - {0}
+    if len(places) < _FEWEST_HEADINGS:
+        return False
+    gaps = np.diff([0, *sorted(places)])
+    return bool(gaps.max() <= _EVEN * np.median(gaps))
 
 
 def _told(signs: pl.DataFrame | None, done: _Done) -> Iterator[Start]:

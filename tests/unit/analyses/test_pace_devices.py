@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
+import numpy as np
 import polars as pl
 import pytest
 
 from forensics.analyses.pace.change import Change
+from forensics.analyses.pace.clocks import Clock
 from forensics.analyses.pace.devices import fewer_devices
 from forensics.store.run import Run, run_of
 
-#: Records of a clock on lines 10, 20, 30…; it changes at the tenth, on line 110.
-ROWS = pl.DataFrame({"source": ["a.log"] * 20, "line": list(range(10, 210, 10))})
+
+class Lines:
+    """Records of a clock on lines 10, 20, 30…; it changes at the tenth, on line 110."""
+
+    source = "a.log"
+
+    def row(self, record: int) -> dict[str, int]:
+        return {"line": 10 * (record + 1)}
 
 
 def said(*told: tuple[int, int], source: str = "a.log") -> Run:
@@ -23,7 +32,7 @@ def said(*told: tuple[int, int], source: str = "a.log") -> Run:
 
 def shared(run: Run, ratio: float = 2.0, first: int = 10) -> bool:
     change = Change("lasting", "jump", first, 20, 0.5, ratio, 9.0, confirmed=True)
-    return fewer_devices(run, ROWS, change)
+    return fewer_devices(run, cast("Clock", Lines()), np.arange(20), change)
 
 
 @pytest.mark.parametrize(("line", "is_near"), [(79, False), (80, True), (110, True), (140, True), (141, False)])

@@ -108,6 +108,20 @@ def _growing() -> Iterator[Made]:
         {"train.log": _died(log, oom(2.5, 31.0, 46.0), _BACKWARD)},
         Label("failed", "oom", ("fragmentation",), onset=None, says=("expandable", "fragment", "alloc_conf")),
     )
+    reserved = _noisy(line(40.0, 0.3, 120))
+    form = "{clock} | INFO | step {step} | loss {loss:.4f} | lr {lr:.2e} | max_memory_reserved_gib {held:.3f}"
+    yield Made(
+        "oom-reserved-alone-climbs",
+        {"train.log": _died(run_log({"loss": falling(120), "held": reserved}, form), oom(2.5, 74.0, 2.0), _FORWARD)},
+        Label("failed", "oom", ("device_memory_grows", "gpu_out_of_memory"), onset=1, within=120),
+    )
+    creep = _noisy(line(76.6, 0.012, 120))
+    yield Made(
+        "oom-creep-on-a-full-device",
+        {"metrics.jsonl": _memory(creep, [one + 0.3 for one in creep]),
+         "train.log": _died(run_log({"loss": falling(120)}), oom(0.5, 77.9, 0.3), _FORWARD)},
+        Label("failed", "oom", ("creep_near_capacity", "leak_per_step", "gpu_out_of_memory"), onset=1, within=120),
+    )  # fmt: skip
 
 
 def _one_request() -> Iterator[Made]:
