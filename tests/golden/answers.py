@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
-
-from msgspec.structs import asdict, replace
 
 from forensics import pipeline
 from forensics.analyses.coverage import coverage_of
