@@ -19,6 +19,8 @@ from forensics.store.run import Run
 _CLIENTS = lazily(r"\b\d+/(\d{1,6}) clients joined|\bMEMBER: \d+/(\d{1,6})\b")
 #: The launcher's folder of one agent (one node) holds a folder for each worker.
 _FOLDER = lazily(r"^(?P<node>.*?attempt_\d+)/\d+/")
+#: An event that speaks of a failure: the size in a message of who waits for the others says nothing of who started.
+_COMPLAINT = r'"shape":\s*"[a-z]'
 #: The setting whose name a metric may have, and what stands before the last part of the name of one.
 _COUNT, _OUTER = "device_count", lazily(r".*[./]")
 _SIZE = lazily(r"world[_ ]?size|n_?ranks|num_processes", re.IGNORECASE)
@@ -54,7 +56,9 @@ def _size(run: Run) -> int:
         if key and _SIZE.search(key) and digits.isdigit() and len(digits) < 7:
             sizes.append(int(digits))
     said = pl.col("code").is_in(telling("devices")) & pl.col("text").str.contains(f"(?i){_SIZE.pattern}")
-    last = run.scan("events").filter(said).sort("source", "seq").select("attrs").tail(1).collect()
+    complaints = run.scan("events").filter(pl.col("attrs").str.contains(_COMPLAINT)).select("source", "line").unique()
+    stated = run.scan("events").filter(said).join(complaints, on=["source", "line"], how="anti")
+    last = stated.sort("source", "seq").select("attrs").tail(1).collect()
     sizes += [int(json.loads(attrs)["devices"]) for (attrs,) in last.iter_rows()]
     return max(sizes, default=0)
 
