@@ -6,6 +6,7 @@ A run that is gone, or on which the judging fails, costs its own answer.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -30,7 +31,9 @@ from forensics.values import replace
 
 #: Code of the issue that says that a run could not be judged.
 NOT_JUDGED = "run-not-judged"
-_KINDS = {kind.__name__: kind for kind in vars(figure).values() if isinstance(kind, type) and issubclass(kind, Struct)}
+_KINDS = {
+    kind.__name__: kind for kind in vars(figure).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)
+}
 #: So many small runs, or bytes of them, are one task: what a process that dies has to do again, one by one.
 _TASK_RUNS, _TASK_BYTES = 8, 16 << 20
 _MOST_CHARS = 300

@@ -56,6 +56,9 @@ _ROOMS = (
     _Room(evidence=2, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
     _Room(why=2, names=1, evidence=1, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
     _Room(why=2, names=0, evidence=1, quote=2, fixes=3, record=2, links=0, other=1, unseen=1, lost=1, step=0),
+    _Room(
+        why=2, names=0, evidence=1, quote=2, fixes=3, restart=1, record=2, links=0, other=1, unseen=1, lost=1, step=0
+    ),
     _Room(why=2, names=0, evidence=1, quote=2, fixes=2, record=2, links=0, other=1, unseen=1, lost=1),
     _Room(why=0, names=0, evidence=1, quote=2, fixes=2, restart=1, record=2, links=0, other=1, unseen=1, lost=1),
     _Room(
