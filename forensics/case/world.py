@@ -43,11 +43,14 @@ def _world(run: Run) -> frozenset[int]:
     for text in run.scan("collectives").select(pl.col("ranks").drop_nulls().unique()).collect()["ranks"]:
         found.update(listed(text))
     found.update(range(_size(run)))
+    stated = _stated(run)
+    if 0 in found and len(found) == stated - 1:  # rank 0 often prints without a rank, and more are not all heard of
+        found.update(range(stated))
     return frozenset(rank for rank in found if 0 <= rank < MOST_RANKS)
 
 
 def _size(run: Run) -> int:
-    """Size of the job as a store's message, a fact or the last line that counts its devices states it, else 0."""
+    """Size of the job as a store's message or a fact states it, 0 when none does."""
     joined = run.scan("events").filter(pl.col("text").str.contains("clients joined|MEMBER: ")).select("text")
     sizes = [int(hit[hit.lastindex or 0]) for (text,) in joined.collect().iter_rows() if (hit := _CLIENTS.search(text))]
     facts = run.scan("facts").select("key", "value").collect()
@@ -55,12 +58,16 @@ def _size(run: Run) -> int:
         digits = (value or "").strip('"')
         if key and _SIZE.search(key) and digits.isdigit() and len(digits) < 7:
             sizes.append(int(digits))
+    return max(sizes, default=0)
+
+
+def _stated(run: Run) -> int:
+    """Size of the job as the last line that counts its devices states it, 0 where none does."""
     said = pl.col("code").is_in(telling("devices")) & pl.col("text").str.contains(f"(?i){_SIZE.pattern}")
     complaints = run.scan("events").filter(pl.col("attrs").str.contains(_COMPLAINT)).select("source", "line").unique()
     stated = run.scan("events").filter(said).join(complaints, on=["source", "line"], how="anti")
     last = stated.sort("source", "seq").select("attrs").tail(1).collect()
-    sizes += [int(json.loads(attrs)["devices"]) for (attrs,) in last.iter_rows()]
-    return max(sizes, default=0)
+    return max((int(json.loads(attrs)["devices"]) for (attrs,) in last.iter_rows()), default=0)
 
 
 def nodes(run: Run) -> dict[int, str]:

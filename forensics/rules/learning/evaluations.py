@@ -46,7 +46,7 @@ def eval_apart(run: Run, cfg: Apart) -> Findings:
             if float(np.ptp(gaps)) < cfg.moves * float(np.median(gaps)):
                 yield _finding(evals, levels, "above", "eval_shifted", sure=bool(regime))
                 return
-        elif bool((-gaps >= cfg.gap).all() and (evals.values <= below * levels).all()):
+        elif bool((-gaps >= cfg.gap).all() and (evals.values <= below * levels).all() and (evals.values > 0).any()):
             yield _finding(evals, levels, "below", "eval_leak", sure=bool(regime))
             return
 

@@ -156,3 +156,17 @@ def test_a_kernel_s_failed_check_on_one_rank_is_a_crash_and_no_hang(tmp_path: Pa
     )
     verdict = judged(tmp_path, *lines).verdict
     assert (verdict.shape, verdict.cause, verdict.culprits) == (Shape.CRASH, "device_assert", (2,))
+
+
+def stated(*complaining: int) -> list[str]:
+    return ["INFO distributed: world_size=4", *(f"step {n} | loss {3 - n / 90:.4f}" for n in range(1, 60))] + [
+        WAITS.format(r=rank) for rank in complaining
+    ]
+
+
+@pytest.mark.parametrize(("complaining", "culprits"), [((0, 1, 2), (3,)), ((0, 1), ())])
+def test_a_stated_world_names_a_rank_only_where_all_others_are_heard_of(
+    tmp_path: Path, complaining: tuple[int, ...], culprits: tuple[int, ...]
+) -> None:
+    verdict = judged(tmp_path, *stated(*complaining)).verdict
+    assert (verdict.shape, verdict.culprits) == (Shape.HANG, culprits)
