@@ -137,8 +137,8 @@ def _or_kept(rule: registry.Rule, kept: Kept, anew: frozenset[str]) -> registry.
 
 
 def _finding(rule: registry.Rule, find: Callable[..., tuple[Any, ...]]) -> registry.Rule:
-    """The rule with another search for its findings, and without what its own kind makes of what is found."""
-    return registry.Rule(**({name: getattr(rule, name) for name in field_names(rule)} | {"find": find}))
+    """The rule with another search for its findings, and without what its own kind makes of a run or a find."""
+    return registry.Rule(**({name: getattr(rule, name) for name in field_names(rule)} | {"find": find, "about": None}))
 
 
 @contextmanager
