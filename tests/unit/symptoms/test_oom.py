@@ -272,7 +272,7 @@ def test_used_memory_that_climbs_is_told_from_the_drivers_count_alone(tmp_path: 
     page = told(written(tmp_path, {"nvidia-smi.csv": used(64, 71)}))
     assert "SUSPECT oom" in page
     assert "Used memory of GPU 0 climbs from 64" in page
-    assert "torch.cuda.memory_reserved" in page
+    assert "torch.cuda.memory_allocated() and memory_reserved()" in page
 
 
 def test_what_grows_beside_a_level_reservation_is_outside_of_the_framework(tmp_path: Path) -> None:
