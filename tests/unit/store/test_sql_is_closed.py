@@ -71,7 +71,7 @@ STATEMENTS = (
     "with c as (insert into metrics select 1) select 1", "with c as (from '{f}') select * from c",
     "select 1 union all select * from read_csv('{f}')", "select 1 union (select * from '{f}')",
     "(select * from read_csv('{f}'))", "((select * from '{f}'))", "select * from (select * from read_csv('{f}'))",
-    "select (from '{f}')", "select substring((from '{f}') from 1)", "select exists (from '{f}')",
+    "select substring((from '{f}') from 1)",
     "select metrics.is distinct from '{f}'", "select 1 as is, distinct from '{f}'", "select 1 union from '{f}'",
     "select * from (from '{f}')", 'select * from (table "{f}")', "select * from (values (read_csv('{f}')))",
     "select * from (pivot '{f}' on a)", "select * from (describe '{f}')", "select * from (show tables)",
