@@ -35,3 +35,8 @@ def test_a_head_that_comes_again_unevenly_begins_a_process_though_steps_go_on() 
         for low, high in ends
     )
     assert count(log) == len(ends)
+
+
+@pytest.mark.parametrize(("blocks", "processes"), [(3, 3), (4, 1)])
+def test_three_places_in_even_distance_are_headings_and_two_are_not(blocks: int, processes: int) -> None:
+    assert count("".join(block(step) for step in range(1, blocks + 1))) == processes
