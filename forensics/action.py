@@ -35,7 +35,8 @@ class Restart:
 
     `basis` says why. `tries` is how many more attempts may fail without getting further before somebody has to look.
     `command` are the options that load the last good checkpoint, with the change in it where it is known. `change` is
-    what has to change first, `avoid` the hosts to leave out.
+    what has to change first, `avoid` the hosts to leave out. `no_checkpoint` says what is wrong with the last
+    checkpoint of a run that left no usable one.
     """
 
     decision: Literal["as_is", "after_change", "elsewhere", "stop", "unknown"]
@@ -44,6 +45,7 @@ class Restart:
     command: str | None = None
     change: str | None = None
     avoid: tuple[str, ...] = ()
+    no_checkpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
-from forensics.analyses.nan.origin import origin
-from forensics.case.checkpoints import known
+from forensics.analyses.nan.origin import JudgedCheckpoint, origin
+from forensics.case.checkpoints import fates, known
 from forensics.checkpoint import Checkpoint
 from forensics.model import Onset, Shape
 from forensics.store.run import Run
@@ -24,9 +26,26 @@ def last_clean(run: Run, shape: Shape | None, onset: Onset) -> Checkpoint | None
         return None
     if shape is Shape.NAN:
         return origin(run).last_clean_checkpoint
-    rows = known(run)
-    committed = pl.col("committed") | pl.col("on_disk") | ~pl.lit(bool(rows["committed"].any()))
-    usable = rows.filter(~pl.col("removed") & ~pl.col("ruined") & pl.col("complete").fill_null(value=True) & committed)
+    usable = fates(known(run)).filter(pl.col("state").is_null())
     if shape is Shape.LEARNING and onset.step is not None:
         usable = usable.filter(pl.col("step") < onset.step)
     return Checkpoint(int(usable["step"][-1]), usable["path"][-1]) if usable.height else None
+
+
+def why_none(run: Run, shape: Shape | None) -> str:
+    """Say what is wrong with the last checkpoint of a run that left no usable one; empty where none was found."""
+    if shape in _HARMLESS:
+        return ""
+    if shape is Shape.NAN:
+        return why_unusable(origin(run).checkpoints)
+    last = fates(known(run)).tail(1)
+    if last.is_empty():
+        return ""
+    step, state, why = last.select("step", "state", "why").row(0)
+    return f"step {step} is {state} ({why})" if state is not None else f"step {step} was saved after the first bad one"
+
+
+def why_unusable(checkpoints: Sequence[JudgedCheckpoint]) -> str:
+    """Say what is wrong with the last of some checkpoints of which none is clean; empty without one."""
+    last = checkpoints[-1] if checkpoints else None
+    return f"step {last.step} is {last.state} ({last.why})" if last is not None else ""

@@ -122,6 +122,19 @@ def _best(column: str, kept: pl.Expr) -> pl.Expr:
     return pl.col(column).filter(kept).sort_by(pl.col("order").filter(kept)).first()
 
 
+def fates(rows: pl.DataFrame) -> pl.DataFrame:
+    """Known checkpoints with `state` (removed or incomplete) and `why`; both are null of one that is whole."""
+    kept = ~pl.col("committed") & ~pl.col("on_disk") & pl.lit(bool(rows["committed"].any()))
+    broken = ~pl.col("complete").fill_null(value=True)
+    return _by_first(
+        rows,
+        (pl.col("removed"), "removed", "a later line says that it was deleted"),
+        (pl.col("ruined"), "incomplete", "an error names it"),
+        (broken, "incomplete", "the files on disk are not those of a finished save"),
+        (kept, "incomplete", "its save began, but no line says that it was committed"),
+    )
+
+
 def judged(
     rows: pl.DataFrame, *, first_bad: int, last_clean: int | None, proof: str, suspect_from: int | None = None
 ) -> pl.DataFrame:
@@ -134,13 +147,8 @@ def judged(
     """
     step, clean = pl.col("step"), pl.lit(last_clean, dtype=pl.Int64)
     edge = proof or "the loss of its own step is finite, that of the next is not known: look for NaN in it before use"
-    kept = ~pl.col("committed") & ~pl.col("on_disk") & pl.lit(bool(rows["committed"].any()))
-    broken = ~pl.col("complete").fill_null(value=True)
-    table = (
-        (pl.col("removed"), "removed", "a later line says that it was deleted"),
-        (pl.col("ruined"), "incomplete", "an error names it"),
-        (broken, "incomplete", "the files on disk are not those of a finished save"),
-        (kept, "incomplete", "its save began, but no line says that it was committed"),
+    whole = _by_first(
+        rows,
         (step >= first_bad, "dirty", f"saved at or after the first bad step {first_bad}"),
         (clean.is_null(), "unknown", "no finite record comes before the first bad one"),
         (step > clean, "unknown", f"between the last clean record ({last_clean}) and the first bad one ({first_bad})"),
@@ -148,6 +156,11 @@ def judged(
         (step == clean, "clean", edge),
         (step < clean, "clean", f"finite records follow it, up to step {last_clean}"),
     )
+    return fates(rows).with_columns(pl.coalesce(name, whole[name]) for name in ("state", "why"))
+
+
+def _by_first(rows: pl.DataFrame, *table: tuple[pl.Expr, str, str]) -> pl.DataFrame:
+    """Rows with the state and the reason of the first condition that each meets."""
     state, why = pl.lit(None, dtype=pl.String), pl.lit(None, dtype=pl.String)
     for condition, name, reason in reversed(table):
         met = condition.fill_null(value=False)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from forensics.action import Action, Restart
+from forensics.analyses.checkpoints import why_none
 from forensics.analyses.recorded import is_evaluation_only
 from forensics.case.endings import ending
 from forensics.case.processes.attempts import attempts, is_failure
@@ -26,7 +27,7 @@ from forensics.store.run import Run
 _UNKNOWN = "nothing says how the run ended"
 #: After so many attempts of which nothing was learned another one is a guess.
 _BLIND_TRIES = 1
-_ANEW = "; no checkpoint was found, so it may begin anew"
+_ANEW = "; no checkpoint {state}, so it may begin anew"
 
 
 def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Restart | None:
@@ -45,13 +46,15 @@ def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Resta
     row = next((one for one in restarts() if one.fits(nature, stuck, again=again, change=change)), None)
     if row is None:
         return Restart("unknown", _UNKNOWN, _BLIND_TRIES, command)
+    unusable = why_none(run, verdict.shape) if verdict.checkpoint is None else ""
     return Restart(
         decision=row.decision,
-        basis=_basis(row, run, verdict),
+        basis=_basis(row, run, verdict, unusable),
         tries=max(0, row.tries - stuck + 1),
         command=command,
         change=_change(row, verdict.actions),
         avoid=tuple(dict.fromkeys(_hosts(verdict, findings))) if row.decision == "elsewhere" else (),
+        no_checkpoint=unusable,
     )
 
 
@@ -66,14 +69,14 @@ def _failed_before(run: Run, verdict: Verdict) -> bool:
     return any(tried.is_over(source, line=line, byte=byte, t_ns=t_ns) for source, line, byte, t_ns in places)
 
 
-def _basis(row: RestartRow, run: Run, verdict: Verdict) -> str:
+def _basis(row: RestartRow, run: Run, verdict: Verdict, unusable: str) -> str:
     tried = attempts(run)
     reached = max((one.last for one in tried.every if one.last is not None), default=None)
     bound = verdict.identity.entity if verdict.identity is not None else None
     words = row.says.replace("{stuck}", str(tried.stuck)).replace("{entity}", bound or "it")
     words = words.replace("{reached}", "their first" if reached is None else str(reached))
     anew = verdict.checkpoint is None and row.decision in {"as_is", "elsewhere"}
-    return words + _ANEW if anew else words
+    return words + _ANEW.format(state="is usable" if unusable else "was found") if anew else words
 
 
 def _change(row: RestartRow, told: Sequence[Action]) -> str | None:

@@ -26,6 +26,7 @@ from forensics.model import (
     Evidence,
     EvidenceRole,
     Finding,
+    Onset,
     Outcome,
     Severity,
     Shape,
@@ -66,11 +67,12 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
     rival = next((f for f in other if f not in explained), None) or next(iter(other), None)
     led = [f for f in omens if f.evidence[0].place != cause.evidence[0].place]
     links = _one_a_place([*led, cause, *(f for f in explained if f not in omens)])[:_CHAIN]
+    onset = _onset(cause, explained)
     return Verdict(
         outcome=outcome,
         headline=_sentence(cause) + _again(outcome, run),
         shape=cause.shape,
-        onset=cause.onset,
+        onset=onset,
         culprits=cause.culprits,
         cause=cause.cause,
         confidence=_confidence(cause, rival, certain=rival is None or rival in explained),
@@ -80,9 +82,18 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
         identity=cause.identity,
         lead=place[id(cause)],
         chain_findings=tuple(place[id(f)] for f in links),
-        onset_confidence=_onset_confidence(cause),
+        onset_confidence=_onset_confidence(cause, onset),
         cause_confidence=_cause_confidence(cause),
     )
+
+
+def _onset(cause: Finding, explained: Iterable[Finding]) -> Onset:
+    """The onset of the cause; where it knows no step, that of another finding of the same cause, of no other rank."""
+    if cause.onset.step is not None or not cause.cause:
+        return cause.onset
+    alike = (f.onset for f in explained if f.cause == cause.cause and f.onset.step is not None)
+    step = next((o for o in alike if None in (o.rank, cause.onset.rank) or o.rank == cause.onset.rank), None)
+    return cause.onset if step is None else replace(cause.onset, step=step.step, step_lo=step.step_lo)
 
 
 def _one_a_place(links: Iterable[Finding]) -> list[Finding]:
@@ -99,12 +110,12 @@ def _again(outcome: Outcome, run: Run) -> str:
     return words and f"; {words}"
 
 
-def _onset_confidence(cause: Finding) -> Confidence | None:
+def _onset_confidence(cause: Finding, onset: Onset) -> Confidence | None:
     """How sure the onset is: a fit over records places it less surely than the last step before an error does.
 
     Of the lab's failures 145 of 157 of an error, a stop or a hang had the right onset, 17 of 21 of a change of level.
     """
-    if cause.onset.step is None and cause.onset.t_ns is None:
+    if onset.step is None and onset.t_ns is None:
         return None
     fitted = kind_of(cause) in {Kind.LEARNING, Kind.SLOW}
     return Confidence.MEDIUM if fitted and cause.confidence is Confidence.HIGH else cause.confidence

@@ -152,6 +152,8 @@ def restart(verdict: Verdict) -> str:
         words += f" than {', '.join(decided.avoid)}"
     if verdict.checkpoint is not None and decided.decision != "stop":
         words += f", from the checkpoint of {checkpoint(verdict.checkpoint)}"
+    if decided.no_checkpoint and decided.decision != "stop":
+        words += f"; no checkpoint is usable: {decided.no_checkpoint}"
     if decided.tries > 1:
         words += f"; at most {plural(decided.tries, 'time')} without progress"
     return words

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from forensics.analyses.checkpoints import why_unusable
 from forensics.io.safe_text import for_markdown, markdown_block, printable
 from forensics.model import Coverage, Issue, Shape, Verdict
 from forensics.report._layout import Layout, markdown_facts, proof, whole
@@ -86,10 +87,8 @@ def _facts(page: Page) -> Iterator[tuple[str, str]]:
 
 
 def _why_none(found: NanOrigin) -> str:
-    if not found.checkpoints:
-        return "none was found, in the log or on disk"
-    last = found.checkpoints[-1]
-    return f"none is usable: step {last.step} is {last.state} ({last.why})"
+    why = why_unusable(found.checkpoints)
+    return f"none is usable: {why}" if why else "none was found, in the log or on disk"
 
 
 def _text(page: Page, style: Style) -> Iterator[str]:

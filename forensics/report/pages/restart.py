@@ -58,6 +58,8 @@ def _facts(page: Page) -> Iterator[tuple[str, str]]:
         yield "tries", f"{say.plural(restart.tries, 'more attempt')} may fail without getting further"
     if page.verdict.checkpoint is not None:
         yield "checkpoint", say.checkpoint(page.verdict.checkpoint)
+    elif restart.no_checkpoint:
+        yield "checkpoint", f"none is usable: {restart.no_checkpoint}"
     if restart.command:
         yield "command", restart.command
 

@@ -15,6 +15,7 @@ from forensics.knowledge.hosts import host_of
 from forensics.knowledge.restarts import nature_of, restarts
 from forensics.model import Shape
 from forensics.pipeline import triage
+from forensics.report import phrases
 from tests.unit.diagnosis._histories import ENDS, History, history
 
 TRAINERS = {dialect.name: dialect for dialect in registry.load("dialects").dialects}
@@ -153,3 +154,42 @@ def test_every_row_without_conditions_comes_after_those_with_some() -> None:
     for nature in {nature for row in restarts() for nature in row.nature}:
         own = [row for row in restarts() if nature in row.nature]
         assert [row.stuck == 1 and not (row.again or row.change) for row in own] == [False] * (len(own) - 1) + [True]
+
+
+_WHOLE = b"PK\x03\x04" + bytes(200) + b"PK\x05\x06" + bytes(18)
+_CUT = _WHOLE[:100]
+
+
+def with_checkpoints(place: Path, end: str, **saved: bytes) -> Restart:
+    """The decision on sixty steps that end as a line says, beside files of weights by their steps."""
+    steps = [f"step {at} loss {'nan' if end == 'nan' and at > 50 else f'{3 - at / 100:.4f}'}" for at in range(1, 61)]
+    (place / "train.log").write_text("\n".join([*steps, *([] if end == "nan" else [end])]) + "\n")
+    for name, content in saved.items():
+        (place / name).mkdir()
+        (place / name / "model.pt").write_bytes(content)
+    return decided(place)
+
+
+@pytest.mark.parametrize("end", ["nan", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."])
+def test_a_checkpoint_that_cannot_be_used_is_named_where_none_can(end: str, tmp_path: Path) -> None:
+    restart = with_checkpoints(tmp_path, end, step_20=_CUT, step_40=_CUT)
+    assert restart.no_checkpoint == "step 40 is incomplete (the files on disk are not those of a finished save)"
+    words = phrases.restart(triage(tmp_path).verdict)
+    assert words.endswith(f"no checkpoint is usable: {restart.no_checkpoint}")
+
+
+def test_a_checkpoint_that_can_be_used_hides_the_damage_of_a_later_one(tmp_path: Path) -> None:
+    restart = with_checkpoints(tmp_path, "nan", step_20=_WHOLE, step_40=_CUT)
+    assert restart.no_checkpoint == ""
+    assert phrases.restart(triage(tmp_path).verdict).endswith("from the checkpoint of step 20, step_20")
+
+
+def test_a_run_without_checkpoints_is_not_said_to_have_unusable_ones(tmp_path: Path) -> None:
+    assert with_checkpoints(tmp_path, "nan").no_checkpoint == ""
+
+
+def test_a_run_begins_anew_because_none_is_usable_or_because_none_was_found(tmp_path: Path) -> None:
+    end = "slurmstepd: error: *** JOB 1234 ON node-1 CANCELLED AT 2026-01-01T10:00:00 DUE TO PREEMPTION ***"
+    assert with_checkpoints(tmp_path, end).basis.endswith("; no checkpoint was found, so it may begin anew")
+    restart = with_checkpoints(tmp_path, end, step_40=_CUT)
+    assert restart.basis.endswith("; no checkpoint is usable, so it may begin anew")

@@ -16,6 +16,7 @@ from forensics.model import (
     Evidence,
     Finding,
     Locator,
+    Onset,
     Outcome,
     Severity,
     Shape,
@@ -253,3 +254,33 @@ def test_a_finding_that_the_cause_explains_is_no_rival() -> None:
     verdict = judged(a_run(events, range(40)))
     assert len(verdict.chain) == 2
     assert verdict.runner_up is None
+
+
+def oom_of(rank: int | None, step: int | None, line: int, cause: str = "gpu_out_of_memory") -> Finding:
+    """An out-of-memory error at a line of a snapshot or a log, each of which knows something else of it."""
+    onset = Onset(step=step, step_lo=step, rank=rank)
+    return replace(nan_at(line), rule=f"OOM0{line}", shape=Shape.OOM, cause=cause, onset=onset)
+
+
+@pytest.mark.parametrize(
+    ("rank", "cause", "step"),
+    [
+        (None, "gpu_out_of_memory", 6),
+        (0, "gpu_out_of_memory", 6),
+        (1, "gpu_out_of_memory", None),
+        (0, "fragmentation", None),
+    ],
+)
+def test_a_cause_without_a_step_has_that_of_a_finding_of_the_same_cause_and_rank(
+    rank: int | None, cause: str, step: int | None
+) -> None:
+    snapshot, log = oom_of(0, None, 10), oom_of(rank, 6, 20, cause)
+    verdict = decide([snapshot, log], run_of("made", {}), Coverage())
+    assert verdict.lead == 0
+    assert (verdict.onset.step, verdict.onset.step_lo, verdict.onset.rank) == (step, step, 0)
+    assert verdict.onset_confidence == (None if step is None else Confidence.HIGH)
+
+
+def test_a_cause_keeps_the_step_that_it_knows_itself() -> None:
+    verdict = decide([oom_of(0, 5, 10), oom_of(0, 6, 20)], run_of("made", {}), Coverage())
+    assert verdict.onset.step == 5

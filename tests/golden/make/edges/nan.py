@@ -11,8 +11,8 @@ from make.base import NAN, Label, Made, Series, lines
 
 STEPS = 120
 _INF = math.inf
-#: No text, which no weights are.
-_WEIGHTS = b"PK\x03\x04\x00weights"
+#: No text, which no weights are, and a whole archive: its directory is at its end.
+_WEIGHTS = b"PK\x03\x04\x00weights" + b"PK\x05\x06" + bytes(18)
 HEALTHY = Label(outcome="healthy|cannot_say")
 STUMBLE = Label(outcome="healthy|suspect|cannot_say", shape="none|nan")
 Cells = Mapping[str, Sequence[float | None]]
@@ -215,6 +215,11 @@ def _checkpoints() -> Iterator[Made]:
             files |= {f"checkpoint-{step}/pytorch_model.bin": _WEIGHTS for step in steps}
             best = max((step for step in steps if step < (95 if name == "rise" else 101)), default=None)
             yield Made(f"edge-nan-saved-{name}-{'-'.join(map(str, steps))}", files, lost(101, checkpoint=best))
+    files = {
+        "metrics.jsonl": records({"loss": loss, "grad_norm": calm}),
+        "checkpoint-95/pytorch_model.bin": _WEIGHTS[:12],
+    }
+    yield Made("edge-nan-saved-95-cut", files, lost(101))
     collapse = {"loss": falling(), "loss_scale": [65536.0 * 0.5 ** max(0, at - 101) for at in range(STEPS)]}
     files = {"metrics.jsonl": records(collapse), "checkpoint-90/pytorch_model.bin": _WEIGHTS, "checkpoint-110/pytorch_model.bin": _WEIGHTS}  # fmt: skip
     yield Made("edge-nan-saved-before-collapse", files, lost(103, "loss_scale_collapse", checkpoint=90))
