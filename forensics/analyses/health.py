@@ -16,6 +16,7 @@ from forensics.analyses.recorded import is_evaluation_only
 from forensics.case.endings import Ending, ending
 from forensics.case.joined.stores import counted, counted_records
 from forensics.case.nonfinite import BAD_CLASSES, role
+from forensics.case.processes.attempts import judged_rows
 from forensics.case.series import of_each_source
 from forensics.case.steps import at, first_of_each, of_training, rises
 from forensics.knowledge.vocabulary import words_for
@@ -125,7 +126,6 @@ def _records(run: Run) -> _Records:
     for rows in (trained, evaluated):
         for source, part in of_each_source(run, rows.with_columns(pl.col("attempt").fill_null(0))).items():
             places.setdefault(source, []).append(part)
-    newest = {source: max(int(str(part["attempt"].max())) for part in own) for source, own in places.items()}
     of_loss, told = pl.col("name").str.contains(words_for("of_loss")), pl.col("value").is_not_null()
     rows = counted(run, of_loss & (of_training() | (role() == "eval")))
     finite = (told & (pl.col("value_class") == "finite")).any().alias("finite")
@@ -133,8 +133,6 @@ def _records(run: Run) -> _Records:
     trained = counted(run, of_loss & of_training()).filter(told)
     steps = trained.select(pl.coalesce(at(), "seq")).collect().to_series()
     bad = counted(run, of_loss & (pl.col("name") == "loss")).filter(pl.col("value_class").is_in(BAD_CLASSES))
-    tried = pl.LazyFrame([*newest.items()], schema={"source": pl.String, "newest": pl.Int64}, orient="row")
-    last = bad.join(tried, on="source")
-    failed = last.filter(pl.col("attempt").fill_null(0) == pl.col("newest")).select(pl.len()).collect().item()
+    failed = judged_rows(run, bad).select(pl.len()).collect().item()
     records = sum(first_of_each(pl.concat(own), "seq").height for own in places.values())
     return _Records(records, losses, failed if finite else losses, len(steps) if rises(steps) else steps.n_unique())

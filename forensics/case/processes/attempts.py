@@ -157,6 +157,12 @@ def of_judged(run: Run) -> Run:
     """Give the run as if only the attempt that is judged, and later ones, had written: rules that tell the first find
     of a run then tell theirs.
     """  # noqa: D205 - one sentence over two lines
+    own = {table: judged_rows(run, rows) if table in _PLACED else rows for table, rows in run.frames.items()}
+    return replace(run, frames=own, held={})
+
+
+def judged_rows(run: Run, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows (with `source` and `seq`) that the attempt wrote that is judged, or a later one."""
     tried = attempts(run)
     begins = {
         source: min((cut.seq for cut in cuts if cut.number >= tried.judged.number), default=None)
@@ -165,15 +171,10 @@ def of_judged(run: Run) -> Run:
     gone = [source for source, seq in begins.items() if seq is None]
     places = [(source, seq) for source, seq in begins.items() if seq is not None]
     since = pl.LazyFrame(places, schema={"source": pl.String, "since": pl.Int64}, orient="row")
-
-    def kept(frame: pl.LazyFrame) -> pl.LazyFrame:
-        rows = frame.filter(~pl.col("source").is_in(gone)).join(since, on="source", how="left", maintain_order="left")
-        return rows.filter(
-            pl.col("since").is_null() | pl.col("seq").is_null() | (pl.col("seq") >= pl.col("since"))
-        ).drop("since")
-
-    own = {table: kept(frame) if table in _PLACED else frame for table, frame in run.frames.items()}
-    return replace(run, frames=own, held={})
+    kept = rows.filter(~pl.col("source").is_in(gone)).join(since, on="source", how="left", maintain_order="left")
+    return kept.filter(pl.col("since").is_null() | pl.col("seq").is_null() | (pl.col("seq") >= pl.col("since"))).drop(
+        "since"
+    )
 
 
 def _attempts(run: Run) -> Attempts:

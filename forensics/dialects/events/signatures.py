@@ -145,13 +145,13 @@ class Scanner:
         attrs = {"role": signature.role, "shape": signature.shape, "family": signature.family, "cause": signature.cause}
         # a name that two branches of a pattern share is spelled `name__2` in the second
         attrs |= {k.split("__")[0]: v.strip() for k, v in groups.items() if v is not None}
-        rank = attrs.get("rank", "")
+        rank, step = attrs.get("rank", ""), attrs.get("step", "").replace(",", "")
         return {
             "seq": row["seq"],
             "line": row["line"],
             "byte": row["byte"],
             "rank": int(rank) if rank.isdigit() and len(rank) < 8 else row["rank"],
-            "step": int(attrs["step"]) if attrs.get("step", "").isdigit() and len(attrs["step"]) < 18 else None,
+            "step": int(step) if step.isdigit() and len(step) < 18 else None,
             "level": "error" if signature.is_error else "info",
             "code": signature.id,
             "text": quote(row["raw"], hit.start() if hit is not None else 0, self._chars),

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from forensics.case.joined.stores import Link, Match, Strand, stores_of
+from forensics.case.processes.attempts import attempts
 from forensics.case.steps import step_of
 from forensics.rules.kit import (
     Evidence,
@@ -137,12 +138,16 @@ def _kinds(match: Match) -> Iterator[tuple[str, pl.DataFrame]]:
         yield "stores_part" if match.parted else "stores_differ", other
 
 
+def _attempt_of(run: Run, row: Mapping[str, Any]) -> int:
+    return attempts(run).of(row["source"], line=row["line"], byte=row["byte"], t_ns=row["t_ns"])
+
+
 def _finding(run: Run, link: Link, match: Match, found: tuple[str, pl.DataFrame]) -> Finding | None:
     cause, clashes = found
     first = clashes.row(0, named=True)
     a, b = row_of(run, match.a, first["seq_a"]), row_of(run, match.b, first["seq_b"])
-    if a is None or b is None:
-        return None
+    if a is None or b is None or _attempt_of(run, a) != _attempt_of(run, b):
+        return None  # a restart trains the steps since its checkpoint anew
     if a["value_class"] == "finite" and b["value_class"] != "finite":
         a, b = b, a
     step = step_of(a)

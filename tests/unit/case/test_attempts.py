@@ -156,6 +156,23 @@ def test_starts_know_what_was_loaded(tmp_path: Path) -> None:
     assert (start.line, start.step, start.quote, start.resumed) == (51, 50, resumed, True)
 
 
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("Resuming from step 50", 50),
+        ("resumed from checkpoint out/step_50.pt", 50),
+        ("=> Resuming from checkpoint out/ckpt-50.pt", 50),
+        ("Resuming from checkpoint at step 1,250", 1250),
+        ("Resuming training from epoch 3, step 1200", 1200),
+        ("Resuming training from epoch 3", None),
+        ("continuing from runs/7/ckpt/last.pt", None),
+    ],
+)
+def test_a_resume_line_tells_the_step_that_it_names(tmp_path: Path, line: str, step: int | None) -> None:
+    run = pipeline.ingest_run(place_of(tmp_path, train_log=[*steps(1, 50), line, *steps(51, 90)]))
+    assert [start.step for start in starts(run)["train.log"]] == [step]
+
+
 def with_rates(rates: Sequence[float], first: int = 1) -> list[str]:
     return [f"step {first + i} | loss: {2.0 + 0.01 * (i % 3):.4f} | lr: {rate:.3e}" for i, rate in enumerate(rates)]
 
@@ -222,6 +239,22 @@ def test_a_loss_that_is_lost_by_an_earlier_attempt_only_is_told_and_not_judged(t
     _, report = judged(place_of(tmp_path, train_log=[*first, resumed, *steps(21, 90), DONE]))
     assert report.verdict.outcome is Outcome.HEALTHY
     assert any(finding.shape is Shape.NAN for finding in report.findings)
+
+
+@pytest.mark.parametrize("resumed", ["resumed from checkpoint out/step_20.pt", "Resuming from step 20"])
+def test_a_log_without_times_that_resumes_from_a_step_of_another_is_the_later_attempt(
+    tmp_path: Path, resumed: str
+) -> None:
+    first = [*steps(1, 40), *(f"step {n} | loss: nan | lr: 1.00e-03" for n in range(41, 61))]
+    tried, report = judged(place_of(tmp_path, a_log=first, b_log=[resumed, *steps(21, 90), DONE]))
+    assert [(one.first, one.last) for one in tried.every] == [(1, 60), (21, 90)]
+    assert report.verdict.outcome is Outcome.HEALTHY
+
+
+def test_a_log_without_times_that_names_no_step_is_no_later_attempt_of_another(tmp_path: Path) -> None:
+    first = [*steps(1, 40), *(f"step {n} | loss: nan | lr: 1.00e-03" for n in range(41, 61))]
+    tried, _ = judged(place_of(tmp_path, a_log=first, b_log=[*steps(21, 90), DONE]))
+    assert len(tried.every) == 1
 
 
 def test_a_traceback_at_the_head_that_another_one_follows_is_no_new_process(tmp_path: Path) -> None:
