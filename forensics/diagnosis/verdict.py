@@ -167,8 +167,10 @@ def _weighed(finding: Finding, decider: Finding) -> bool:
 
 
 def _sentence(finding: Finding) -> str:
-    title = finding.title[:1].upper() + finding.title[1:]
-    return f"{title} ({finding.evidence[0].place})"
+    """The title as a sentence: a word gets its capital, the name of a metric or a file stays as it is printed."""
+    first, _, rest = finding.title.partition(" ")
+    begin = first[:1].upper() + first[1:] if first.isalpha() else first
+    return f"{begin} {rest} ({finding.evidence[0].place})" if rest else f"{begin} ({finding.evidence[0].place})"
 
 
 def _confidence(cause: Finding, rival: Finding | None, *, certain: bool) -> Confidence:

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from forensics.analyses.traces.gaps import UNKNOWN
 from forensics.model import Evidence, EvidenceRole, Locator
 
 Row = Mapping[str, Any]
@@ -52,3 +53,8 @@ def longest(rows: pl.DataFrame, most: int = 3) -> list[dict[str, Any]]:
 def on_rank(row: Row) -> str:
     """` on rank 3`, or nothing when the trace does not say."""
     return "" if row["rank"] is None else f" on rank {row['rank']}"
+
+
+def mostly(cause: str) -> str:
+    """Why the device was idle for most of its idle time, as the end of a sentence."""
+    return f"most of it by {cause}" if cause != UNKNOWN else "no call of the host explains most of it"

@@ -284,3 +284,16 @@ def test_a_cause_without_a_step_has_that_of_a_finding_of_the_same_cause_and_rank
 def test_a_cause_keeps_the_step_that_it_knows_itself() -> None:
     verdict = decide([oom_of(0, 5, 10), oom_of(0, 6, 20)], run_of("made", {}), Coverage())
     assert verdict.onset.step == 5
+
+
+@pytest.mark.parametrize(
+    ("title", "headline"),
+    [
+        ("the loss exploded", "The loss exploded (train.log:10)"),
+        ("eval_loss rose from 1.3 to 1.5", "eval_loss rose from 1.3 to 1.5 (train.log:10)"),
+        ("a.log shows loss = nan", "a.log shows loss = nan (train.log:10)"),
+        ("stalled", "Stalled (train.log:10)"),
+    ],
+)
+def test_a_headline_begins_with_a_capital_unless_it_begins_with_a_name(title: str, headline: str) -> None:
+    assert decide([replace(nan_at(10), title=title)], run_of("made", {}), Coverage()).headline == headline

@@ -159,7 +159,7 @@ def test_a_gradient_norm_that_is_infinite_before_the_loss_is_lost_is_a_blow_up(t
     verdict = report(written(tmp_path, {"train.log": log, "config.yaml": FINE_TUNING})).verdict
     assert (verdict.cause, verdict.onset.step) == ("optimization_blowup", 120)
     text = told(tmp_path)
-    assert "Grad_norm is infinite from step 120 on" in text
+    assert "grad_norm is infinite from step 120 on" in text
     assert "Lower the peak learning rate" in text
     assert "Clip the global gradient norm at 1.0" in text
 
@@ -168,7 +168,7 @@ def test_where_no_step_is_printed_the_earlier_line_is_the_onset(tmp_path: Path) 
     log = trainer(200, lost(120, at({119}, spread(0.6), inf)), ended=False)
     bare = "".join(line + "\n" for line in log.splitlines() if line.startswith("{"))
     verdict = report(written(tmp_path, {"train.log": bare})).verdict
-    assert verdict.headline.startswith("Grad_norm is infinite")
+    assert verdict.headline.startswith("grad_norm is infinite")
     assert verdict.cause == "optimization_blowup"
 
 

@@ -67,7 +67,7 @@ def test_gradient_norms_above_a_hundred_are_an_instability_from_the_third_on(
     text = told(run_of(tmp_path, supervised(norm=at(places, spread(1.2), 150.0)), ADAPTER))
     assert text.startswith(outcome)
     if outcome == "SUSPECT":
-        assert "Grad_norm is above 100 3 times, 150 first at step 61" in text
+        assert "grad_norm is above 100 3 times, 150 first at step 61" in text
         assert "Lower the learning rate 2 to 5 times" in text
         assert "Clip the global gradient norm at 1.0" in text
 

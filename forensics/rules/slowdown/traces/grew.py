@@ -13,7 +13,7 @@ from forensics.analyses.traces.gpu import COMMUNICATION, MEMORY, gpu_rows
 from forensics.analyses.traces.windows import is_other, window_pairs
 from forensics.registry import Rule
 from forensics.rules.kit import Evidence, Finding, Findings, Onset, Run, proof, rule
-from forensics.rules.slowdown._spans import longest, ms, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import longest, mostly, ms, percent, quoted, span_evidence
 
 #: The work whose share it is, in words, and which rows it is.
 _WORK = {
@@ -155,5 +155,5 @@ def trace_idle_grew(run: Run, cfg: IdleGrew) -> Findings:
     causes = idle_causes(run).filter(of_last)["cause"]
     gaps = longest(idle_gaps(run).filter(of_last), 2)
     quotes = [span_evidence(gap, f"{ms(gap['dur_ns'])} without work before {quoted(gap['name'])}") for gap in gaps]
-    words = "the device's idle time", f"; most of it by {causes[0]}"
+    words = "the device's idle time", f"; {mostly(causes[0])}"
     yield _finding(trace_idle_grew, pair, "idle_share", words, quotes)

@@ -15,7 +15,7 @@ from forensics.analyses.traces.loader import loader_rows, loader_share
 from forensics.analyses.traces.steps import step_at, steps
 from forensics.analyses.traces.syncs import sync_calls
 from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, rule
-from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import longest, mostly, ms, on_rank, percent, quoted, span_evidence
 from forensics.rules.slowdown.traces.busy import trace_exposed_communication
 
 
@@ -229,7 +229,7 @@ def idle_device(run: Run, cfg: IdleDevice) -> Findings:
     at = step_at(steps(run), pl.Series([first["source"]]), pl.Series([first["start_ns"]], dtype=pl.Int64))[0]
     yield idle_device.finding(
         f"the device is idle for {percent(row['share'])} of the traced time{on_rank(row)}",
-        f"{gaps.height:,} gaps, the longest {ms(first['dur_ns'])}; most of it by {causes['cause'][0]}",
+        f"{gaps.height:,} gaps, the longest {ms(first['dur_ns'])}; {mostly(causes['cause'][0])}",
         proof(
             span_evidence(first, f"{ms(first['dur_ns'])} without work before {quoted(first['name'])}"),
             *(span_evidence(r, f"{ms(r['dur_ns'])} without work") for r in more),
