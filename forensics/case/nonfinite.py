@@ -137,29 +137,40 @@ def trailing_zeros(losses: pl.DataFrame) -> pl.DataFrame:
 
 
 def vanished(run: Run) -> pl.DataFrame:
-    """First record of each stretch at a series' end that still counts steps but has lost its loss column.
+    """First record of each stretch at a series' end that still counts steps but tells no loss any more.
 
-    Only trainers that print their loss scale or skip counter beside the loss are looked at: they drop a loss that is
-    not a positive number. Columns: a metrics row with `at`, and `n_lost` records that follow without a loss.
+    Trainers that print their loss scale or skip counter beside the loss drop a loss that is not a positive number, and
+    writers that cannot store NaN leave an empty one (null) beside what only training records hold. Columns: a metrics
+    row with `at`, and `n_lost` records that follow without a loss.
     """
+    keys = keys_of(run)
+    if keys["name"].str.contains(telling("beside_loss")).any():
+        return _ends_without(run, telling("beside_loss"), emptied=False)
+    if keys.filter((pl.col("name") == "loss") & (pl.col("n_null") > 0)).height:
+        return _ends_without(run, telling("with_loss"), emptied=True)
+    return pl.DataFrame(schema={**TABLES["metrics"], "at": pl.Int64, "n_lost": pl.UInt32})
+
+
+def _ends_without(run: Run, companions: str, *, emptied: bool) -> pl.DataFrame:
+    """The ends of series without a loss beside its companions; where it is emptied, those with an empty loss alone."""
     key = ("source", "attempt", "rank")
-    if not keys_of(run)["name"].str.contains(telling("beside_loss")).any():
-        return pl.DataFrame(schema={**TABLES["metrics"], "at": pl.Int64, "n_lost": pl.UInt32})
-    wanted = (pl.col("name") == "loss") | pl.col("name").str.contains(telling("beside_loss"))
+    wanted = (pl.col("name") == "loss") | pl.col("name").str.contains(companions)
     rows = by_record(counted(run, wanted)).collect()
-    lost = ~(pl.col("name") == "loss").any().over(*key, "seq")
-    beside = ((pl.col("name") == "loss").any().over(*key, "seq") & (pl.col("name") != "loss")).any().over(key)
-    last = pl.col("seq").filter(pl.col("name") == "loss").max().over(key)
-    tail = rows.filter(lost & beside & (pl.col("seq") > last))
-    found = tail.with_columns(n_lost=pl.col("seq").n_unique().over(key)).unique(key, keep="first", maintain_order=True)
-    return found.join(_gaps(rows, key), on=[*key], how="left", nulls_equal=True, maintain_order="left").filter(
-        pl.col("n_lost") > pl.col("gap")
+    of_loss, last = pl.col("name") == "loss", pl.col("seq").filter("told").max().over(key)
+    rows = rows.with_columns(
+        (kind & (pl.col("value_class") != "null")).any().over(*key, "seq").alias(name)
+        for name, kind in (("told", of_loss), ("accompanied", ~of_loss))
     )
+    beside = (pl.col("told") & pl.col("accompanied")).any().over(key)
+    ends = rows.filter(~pl.col("told") & beside & (pl.col("seq") > last) & (of_loss | pl.lit(not emptied)))
+    found = ends.with_columns(n_lost=pl.col("seq").n_unique().over(key)).unique(key, keep="first", maintain_order=True)
+    found = found.filter("accompanied").join(_gaps(rows, key), on=[*key], how="left", nulls_equal=True, maintain_order="left")  # fmt: skip
+    return found.filter(pl.col("n_lost") > pl.col("gap"))
 
 
 def _gaps(rows: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
     """The most records between two losses of each stretch: a loss that is printed rarely is not gone in between."""
-    records = rows.group_by(*key, "seq", maintain_order=True).agg(told=(pl.col("name") == "loss").any())
+    records = rows.group_by(*key, "seq", maintain_order=True).agg(pl.col("told").any())
     place = pl.int_range(pl.len()).over(key)
     losses = records.with_columns(place=place).filter("told")
     return losses.group_by(key, maintain_order=True).agg(gap=(pl.col("place").diff() - 1).max().fill_null(0))

@@ -3,8 +3,8 @@
 A row has `names`, a pattern over the whole canonical name, and may have `but`, another that the name must not fit;
 `role`: `loss`, `grad_norm`, `eval` (held-out loss) or `part` (of the loss); `tells`, facts that the program reads of
 such metrics: `bad_updates` (they count updates, or the share of them, that were not finite), `beside_loss` (trainers
-print them beside a loss that they leave out where it is no positive number), `highest_token_id` and `lowest_token_id`
-(of a batch); and `source`.
+print them beside a loss that they leave out where it is no positive number), `with_loss` (only records of training hold
+them), `highest_token_id` and `lowest_token_id` (of a batch); and `source`.
 """
 
 from __future__ import annotations

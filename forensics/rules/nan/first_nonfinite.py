@@ -99,7 +99,7 @@ def _what(found: NanOnset) -> str:
         case "counter":
             return "the trainer counts NaN updates"
         case "vanished":
-            return "the loss column is gone"
+            return "the loss column is gone" if found.first.row["name"] != "loss" else "the loss is empty (null)"
         case _:
             shown = {"+inf": "infinite", "-inf": "infinite"}.get(found.first.row["value_class"], "NaN")
             return f"{found.first.row['raw_name'] or found.metric} is {shown}"

@@ -134,10 +134,14 @@ def loss_column_gone(run: Run, found: NanOnset) -> Findings:
     row, count = gone.row, gone.n_bad
     evidence = metric_evidence(row)
     known = next((one for one in trainers_by_source(run).get(str(row["source"]), ()) if one.nan.prints == "gap"), None)
+    title = f"the loss column vanished at {at_step(evidence.step)} while iterations went on"
+    writer = f"{known.title if known else 'the trainer'} prints it only when it is a positive number"
+    if row["name"] == "loss":
+        title = f"the loss is empty (null) from {at_step(evidence.step)} on beside other numbers of the training"
+        writer = "JSON has no NaN, so many writers store null in its place"
     yield loss_column_gone.finding(
-        f"the loss column vanished at {at_step(evidence.step)} while iterations went on",
-        f"{count} records follow without a loss; {known.title if known else 'the trainer'} prints it only"
-        " when it is a positive number",
+        title,
+        f"{count} records follow without a loss; {writer}",
         proof(evidence, *found.evidence()),
         found.onset,
         confidence="high" if found.others or known is not None else "medium",

@@ -311,3 +311,54 @@ def test_fp8_that_fails_within_three_steps_asks_for_a_newer_library_and_an_empty
     assert "Turn fp8 off" in text
     assert "~/.triton/cache" in text
     assert "zero-padded embeddings" in text
+
+
+def emptied(from_step: int, *, until: int = 120, beside: bool = True, named: str = "lr") -> str:
+    """JSON lines of 120 steps whose loss is null from a step on, as a writer without NaN leaves it."""
+    loss = noisy(falling(3.0, 2.0), 0.02)
+    rows = (
+        {"step": n, "loss": loss(n) if n < from_step or n > until else None}
+        | ({named: 1e-4} if beside or n < from_step else {})
+        for n in range(1, 121)
+    )
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_a_loss_that_is_null_to_the_end_beside_other_numbers_is_a_nan_that_was_not_stored(tmp_path: Path) -> None:
+    run = written(tmp_path, {"metrics.jsonl": emptied(71)})
+    verdict = report(run).verdict
+    assert (verdict.shape, verdict.onset.step, verdict.onset.step_lo) == ("nan", 71, 70)
+    assert "The loss is empty (null) from step 71 on" in told(run)
+    assert "NAN009" in {finding.rule for finding in report(run).findings}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        emptied(119),  # two records at the end: a summary, an evaluation
+        emptied(71, until=110),  # it comes back
+        emptied(71, beside=False),  # nothing of the training is logged beside it
+        emptied(71, named="eval_accuracy"),  # nor here
+    ],
+)
+def test_an_empty_loss_that_comes_back_or_stands_beside_nothing_of_the_training_is_none(
+    tmp_path: Path, lines: str
+) -> None:
+    assert report(written(tmp_path, {"metrics.jsonl": lines})).verdict.shape is None
+
+
+def test_a_loss_of_every_tenth_record_that_is_null_between_them_is_none(tmp_path: Path) -> None:
+    loss = noisy(falling(3.0, 2.0), 0.02)
+    rows = [{"step": n, "loss": None if n % 10 else loss(n), "lr": 1e-4} for n in range(1, 120)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    assert report(written(tmp_path, {"metrics.jsonl": lines})).verdict.shape is None
+
+
+def test_an_export_of_a_data_frame_in_which_the_loss_ends_in_nan_is_lost(tmp_path: Path) -> None:
+    loss = noisy(falling(3.0, 2.0), 0.02)
+    rows = [
+        {"_step": n, "_timestamp": 1.75e9 + n, "train/loss": loss(n) if n < 71 else float("nan"), "train/lr": 1e-4}
+        for n in range(1, 121)
+    ]
+    verdict = report(written(tmp_path, {"history.json": json.dumps(rows)})).verdict
+    assert (verdict.shape, verdict.onset.step) == ("nan", 71)
