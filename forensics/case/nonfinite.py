@@ -164,7 +164,8 @@ def _ends_without(run: Run, companions: str, *, emptied: bool) -> pl.DataFrame:
     beside = (pl.col("told") & pl.col("accompanied")).any().over(key)
     ends = rows.filter(~pl.col("told") & beside & (pl.col("seq") > last) & (of_loss | pl.lit(not emptied)))
     found = ends.with_columns(n_lost=pl.col("seq").n_unique().over(key)).unique(key, keep="first", maintain_order=True)
-    found = found.filter("accompanied").join(_gaps(rows, key), on=[*key], how="left", nulls_equal=True, maintain_order="left")  # fmt: skip
+    gaps = _gaps(rows, key)
+    found = found.filter("accompanied").join(gaps, on=[*key], how="left", nulls_equal=True, maintain_order="left")
     return found.filter(pl.col("n_lost") > pl.col("gap"))
 
 

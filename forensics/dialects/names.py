@@ -130,7 +130,7 @@ def measured(printed: str, units: Collection[str], values: Sequence[float]) -> N
     if factor is not None and words in _roles("bytes"):
         return Name(_roles("bytes")[words], factor)
     factor = _units("time").get(unit)
-    if factor is not None and words in _roles("each_time") and _is_anew(values):
+    if factor is not None and words in _roles("each_time") and is_anew(values):
         return Name(_roles("each_time")[words], factor)
     for holds, holding in _HOLDING.items():
         if words in _roles(holds) and holding(values):
@@ -160,7 +160,7 @@ def _are_powers(values: Sequence[float]) -> bool:
     return all(isfinite(value) and value >= _LEAST_SCALE and log2(value).is_integer() for value in values)
 
 
-def _is_anew(values: Sequence[float]) -> bool:
+def is_anew(values: Sequence[float]) -> bool:
     """Whether a time is measured anew each time: one in ten lies below the one before, as no clock's does."""
     return sum(b < a for a, b in pairwise(values)) * _ANEW >= len(values) > 1
 

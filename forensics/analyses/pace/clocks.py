@@ -24,6 +24,7 @@ from forensics.case.checkpoints import known
 from forensics.case.processes.attempts import Cut, attempts
 from forensics.case.series import index_of, keys_of, metric_rows, placed_rows, standing_in
 from forensics.case.steps import first_of_each, key_of, only, ordered, parts, where
+from forensics.dialects.names import is_anew
 from forensics.io.columns import owned
 from forensics.knowledge.vocabulary import words_for
 from forensics.stats.spread import Floats, median_of
@@ -173,6 +174,10 @@ def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:
 def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place, table: Packed) -> Clock | None:
     rows = first_of_each(part, "at")
     value, counts, notes, quantum = rows["value"].to_numpy() * meaning.scale, rows["at"].to_numpy(), (), 0.0
+    if meaning.form == "anew":
+        if not is_anew(value.tolist()):
+            return None
+        meaning = PaceName("time", meaning.unit, meaning.scale, meaning.order)
     if meaning.form in {"rate", "mean-rate"}:
         with np.errstate(divide="ignore"):
             value = 1 / value

@@ -13,7 +13,8 @@ from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 
-Form = Literal["clock", "time", "rate", "mean-time", "mean-rate", "wall"]
+#: `anew`: a time of each step where its numbers show it (`dialects.names.is_anew`); a clock is never below what it was.
+Form = Literal["clock", "time", "anew", "rate", "mean-time", "mean-rate", "wall"]
 _WORDS = lazily(r"[\s\-]+")
 
 

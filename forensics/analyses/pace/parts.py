@@ -56,7 +56,7 @@ def _data_waits(run: Run) -> tuple[Part, ...]:
 
 def _step(name: str, raw: str) -> Any:  # noqa: ANN401 - a name of a pace, or None
     found = pace_of(name, raw)
-    return found if found is not None and (found.form, found.unit) == ("time", "step") else None
+    return found if found is not None and found.form in {"time", "anew"} and found.unit == "step" else None
 
 
 def _paddings(run: Run) -> tuple[Part, ...]:

@@ -276,3 +276,17 @@ def test_steps_that_fewer_devices_share_are_not_slower(
     log = "\n".join([before, *lines[:150], *again, *lines[150:]]) + "\n"
     verdict = report(written(tmp_path, {"train.log": log})).verdict
     assert (verdict.shape == "slowdown") is slower
+
+
+@pytest.mark.parametrize(("is_clock", "shape"), [(False, "slowdown"), (True, None)])
+def test_a_bare_time_is_that_of_a_step_where_it_is_measured_anew(
+    is_clock: bool, shape: str | None, tmp_path: Path
+) -> None:
+    took_s, clock_s, lines = [(0.5 if n <= 100 else 1.0) * (1 + 0.01 * (n % 3 - 1)) for n in range(1, 181)], 0.0, ""
+    for n, seconds in enumerate(took_s, 1):
+        clock_s += 0.5
+        record = {"iteration": n, "total_loss": 3 - n / 100, "time": clock_s if is_clock else seconds}
+        lines += json.dumps(record) + "\n"
+    verdict = report(written(tmp_path, {"metrics.json": lines})).verdict
+    assert verdict.shape == shape
+    assert is_clock or verdict.onset.step == 101
