@@ -136,33 +136,54 @@ def trailing_zeros(losses: pl.DataFrame) -> pl.DataFrame:
     return losses.filter((pl.col("value") == 0.0).reverse().cum_min().reverse())
 
 
+#: Tables of text have no word for a NaN that every writer uses: the `to_csv` of pandas leaves its cell empty.
+_TABLES = r"\.[ct]sv$"
+
+
 def vanished(run: Run) -> pl.DataFrame:
     """First record of each stretch at a series' end that still counts steps but tells no loss any more.
 
-    Trainers that print their loss scale or skip counter beside the loss drop a loss that is not a positive number, and
-    writers that cannot store NaN leave an empty one (null) beside what only training records hold. Columns: a metrics
-    row with `at`, and `n_lost` records that follow without a loss.
+    Trainers that print their loss scale or skip counter beside the loss drop a loss that is not a positive number.
+    Writers that cannot store NaN leave an empty loss (null, or a cell of a table) beside what only training records
+    hold. Columns: a metrics row with `at`, the empty loss where there is one, and `n_lost` records without a loss.
     """
-    keys = keys_of(run)
-    if keys["name"].str.contains(telling("beside_loss")).any():
-        return _ends_without(run, telling("beside_loss"), emptied=False)
-    if keys.filter((pl.col("name") == "loss") & (pl.col("n_null") > 0)).height:
-        return _ends_without(run, telling("with_loss"), emptied=True)
-    return pl.DataFrame(schema={**TABLES["metrics"], "at": pl.Int64, "n_lost": pl.UInt32})
+    keys, of_loss, source = keys_of(run), pl.col("name") == "loss", pl.col("source").cast(pl.String)
+    is_told_empty = of_loss & ((pl.col("n_null") > 0) | source.str.contains(_TABLES))
+    emptied = source.is_in(keys.filter(is_told_empty).select(source.unique()).to_series().to_list())
+    beside = pl.col("name").str.contains(telling("beside_loss"))
+    beside |= emptied & pl.col("name").str.contains(telling("with_loss"))
+    if not _outlived(index_of(run), keys.select(of_loss).to_series(), keys.select(beside).to_series()):
+        return pl.DataFrame(schema={**TABLES["metrics"], "at": pl.Int64, "n_lost": pl.UInt32})
+    return _ends_without_loss(by_record(counted(run, of_loss | beside)).collect())
 
 
-def _ends_without(run: Run, companions: str, *, emptied: bool) -> pl.DataFrame:
-    """The ends of series without a loss beside its companions; where it is emptied, those with an empty loss alone."""
-    key = ("source", "attempt", "rank")
-    wanted = (pl.col("name") == "loss") | pl.col("name").str.contains(companions)
-    rows = by_record(counted(run, wanted)).collect()
-    of_loss, last = pl.col("name") == "loss", pl.col("seq").filter("told").max().over(key)
+def _outlived(index: Index, of_loss: pl.Series, beside: pl.Series) -> bool:
+    """Whether a series that stands beside a loss has a later record than it: else no row has to be looked at."""
+    last_loss: dict[tuple[Any, ...], int] = {}
+    stretches = index.keys.select("source", "attempt", "rank").rows()
+    for i in np.flatnonzero(of_loss.to_numpy()).tolist():
+        last_loss[stretches[i]] = max(last_loss.get(stretches[i], -1), _last_seq(index, i))
+    later = (i for i in np.flatnonzero(beside.to_numpy()).tolist() if stretches[i] in last_loss)
+    return any(_last_seq(index, i) > last_loss[stretches[i]] for i in later)
+
+
+def _last_seq(index: Index, series: int) -> int:
+    rows = index.records([series])
+    seq = index.table.value("seq", int(rows[-1])) if len(rows) else None
+    return -1 if seq is None else int(seq)
+
+
+def _ends_without_loss(rows: pl.DataFrame) -> pl.DataFrame:
+    """The first record behind the last loss of each stretch, of rows of losses and of what stands beside them."""
+    key, of_loss = ("source", "attempt", "rank"), pl.col("name") == "loss"
     rows = rows.with_columns(
         (kind & (pl.col("value_class") != "null")).any().over(*key, "seq").alias(name)
         for name, kind in (("told", of_loss), ("accompanied", ~of_loss))
     )
-    beside = (pl.col("told") & pl.col("accompanied")).any().over(key)
-    ends = rows.filter(~pl.col("told") & beside & (pl.col("seq") > last) & (of_loss | pl.lit(not emptied)))
+    were_together = (pl.col("told") & pl.col("accompanied")).any().over(key)
+    last = pl.col("seq").filter("told").max().over(key)
+    ends = rows.filter(~pl.col("told") & were_together & (pl.col("seq") > last))
+    ends = ends.filter(of_loss | ~of_loss.any().over(key))  # an empty loss says more than its neighbours
     found = ends.with_columns(n_lost=pl.col("seq").n_unique().over(key)).unique(key, keep="first", maintain_order=True)
     gaps = _gaps(rows, key)
     found = found.filter("accompanied").join(gaps, on=[*key], how="left", nulls_equal=True, maintain_order="left")

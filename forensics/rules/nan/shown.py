@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 from forensics.analyses.nan.detector import detector_lines
@@ -11,6 +13,7 @@ from forensics.analyses.nan.onset import NanOnset, lost, nan_onset
 from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.analyses.nan.series import Status
 from forensics.case.trainers import trainers_by_source
+from forensics.knowledge.metrics import telling
 from forensics.knowledge.operations import operation_of
 from forensics.rules.kit import (
     EvidenceRole,
@@ -135,10 +138,11 @@ def loss_column_gone(run: Run, found: NanOnset) -> Findings:
     evidence = metric_evidence(row)
     known = next((one for one in trainers_by_source(run).get(str(row["source"]), ()) if one.nan.prints == "gap"), None)
     title = f"the loss column vanished at {at_step(evidence.step)} while iterations went on"
-    writer = f"{known.title if known else 'the trainer'} prints it only when it is a positive number"
     if row["name"] == "loss":
         title = f"the loss is empty (null) from {at_step(evidence.step)} on beside other numbers of the training"
-        writer = "JSON has no NaN, so many writers store null in its place"
+    writer = f"{known.title if known else 'such a trainer'} prints it only when it is a positive number"
+    if known is None and not re.search(telling("beside_loss"), row["name"]):
+        writer = "JSON and tables have no NaN of their own, so many writers leave its place empty"
     yield loss_column_gone.finding(
         title,
         f"{count} records follow without a loss; {writer}",

@@ -362,3 +362,24 @@ def test_an_export_of_a_data_frame_in_which_the_loss_ends_in_nan_is_lost(tmp_pat
     ]
     verdict = report(written(tmp_path, {"history.json": json.dumps(rows)})).verdict
     assert (verdict.shape, verdict.onset.step) == ("nan", 71)
+
+
+def in_a_table(empty: range, *, every: int = 1) -> str:
+    """A CSV of 120 records whose loss is empty within some, or is logged every so many only."""
+    loss = noisy(falling(3.0, 2.0), 0.02)
+    cells = (f"{loss(n):.4f}" if n not in empty and not n % every else "" for n in range(1, 121))
+    return "step,loss,lr\n" + "".join(f"{n},{cell},0.0001\n" for n, cell in enumerate(cells, 1))
+
+
+def test_an_empty_loss_to_the_end_of_a_table_is_a_nan_that_was_not_stored(tmp_path: Path) -> None:
+    run = written(tmp_path, {"metrics.csv": in_a_table(range(71, 121))})
+    verdict = report(run).verdict
+    assert (verdict.shape, verdict.onset.step, verdict.onset.step_lo) == ("nan", 71, 70)
+    assert "The loss column is gone from step 71 on" in told(run)
+
+
+@pytest.mark.parametrize(
+    "table", [in_a_table(range(119, 121)), in_a_table(range(71, 110)), in_a_table(range(0), every=9)]
+)
+def test_an_empty_loss_that_comes_back_or_is_logged_rarely_in_a_table_is_none(tmp_path: Path, table: str) -> None:
+    assert report(written(tmp_path, {"metrics.csv": table})).verdict.shape is None
