@@ -87,15 +87,23 @@ def _sized(key: str) -> Name | None:
     return None if known is None or factor is None else Name(known, factor)
 
 
+def _turned(key: str) -> str:
+    """The name with its group first, where a known quantity stands before the group alone: `loss/train`."""
+    quantity, _, group = key.rpartition("/")
+    is_turned = key not in table() and quantity in table() and _groups().get(group) in {"own", "eval"}
+    return f"{group}/{quantity}" if is_turned else key
+
+
 def canonical(printed: str) -> Name:
     """Canonical name of a printed one: exact (case-blind), then without a `train/`-like prefix, else itself, unscaled.
 
     Last by its words, whatever stands between them or nothing: `Grad/norm` and `gradnorm` are `grad_norm`, and `mem_gb`
     is a memory in GiB. The number of a device is left out: `gpu.3.memory.used` is looked up as `gpu.memory.used`.
-    A prefix that names an evaluation in `groups.tsv` (`val`, `eval`, `test`) makes `loss` an `eval_loss`.
+    A prefix that names an evaluation in `groups.tsv` (`val`, `eval`, `test`) makes `loss` an `eval_loss`. TensorBoard's
+    own examples turn it round: `Loss/train` is a `loss`, `Loss/test` an `eval_loss`.
     """
     known = table()
-    key = printed.strip().lower()
+    key = _turned(printed.strip().lower())
     if key in known:
         return known[key]
     if (device := _DEVICE.match(key)) is not None:
