@@ -421,6 +421,17 @@ SYMPTOMS: dict[str, Symptom] = {
     "twice the tokens in twice the time": Symptom(
         {}, (), pretrained(paced(lambda n: 0.5 if n < 200 else 1.0), tokens_per_step=lambda n: 6e4 * (1 + (n >= 200)))
     ),
+    "as many longer samples in twice the time": Symptom(
+        pretrained(
+            paced(lambda n: 0.5 if n < 200 else 1.0), tokens_per_step=level(6e4), consumed_samples=lambda n: 64 * n
+        ),
+        ("slowdown", "step"),
+        pretrained(
+            paced(lambda n: 0.5 if n < 200 else 1.0),
+            tokens_per_step=lambda n: 6e4 * (1 + (n >= 200)),
+            consumed_samples=lambda n: 64 * n,
+        ),
+    ),
     "an optimizer that was not restored": Symptom(
         resumed(lambda n: AFTER(n) + 0.5 * exp(-n / 40), cosine(2e-4, 600, 50)),
         ("SUSPECT", "optimizer"),
