@@ -23,6 +23,7 @@ _WIDEST = 64
 _VALUE = "+.,0123456789aefintyEIN-"
 _SUFFIXES = "kKMGBTP"
 _NUMBER = lazily(rf"{N}[kKMGBTPE]?")
+_NEXT_WORD = lazily(r"[^0-9A-Za-z]*[A-Za-z_]*")
 _RUNS = lazily(r"(?P<digits>[0-9]+)|(?P<blanks> +)|(?P<other>[^0-9 ]+)")
 
 
@@ -57,6 +58,9 @@ def learn(line: Line, text: str) -> Layout | None:
         parts += [_fixed(text[at:low], behind=at > 0, before=True), _value(text[low:high], text[high : high + 1])]
         at = high
     end = min(len(text), found.end())
+    if None in found.groupdict().values():  # another line may hold there what this one leaves out
+        word = _NEXT_WORD.match(text, end)
+        end = word.end() if word is not None else end
     parts += [_fixed(text[at:end], behind=True, before=False), " *$" if end == len(text) else ""]
     return Layout("".join(parts), names, tuple(tail for _, _, _, tail in places))
 

@@ -16,9 +16,14 @@ if TYPE_CHECKING:
     from forensics.analyses.pace.clocks import Clock
 
 _TOTALS = ("num_tokens", "num_samples")
-_PER_STEP = ("num_tokens_step", "tokens_per_step", "global_batch_size", "global batch size", "batch_size")
 #: The work of a step grows with the length of its sequences where the batch stays.
 _LENGTHS = ("seq_len", "seqlen", "seq_length", "sequence_length", "max_seq_len")
+#: Tokens before samples: as many longer samples are more work.
+_FINEST_FIRST = (
+    *("num_tokens", "num_tokens_step", "tokens_per_step"),
+    *("num_samples", "global_batch_size", "global batch size", "batch_size"),
+    *_LENGTHS,
+)
 _UNIT = {
     **dict.fromkeys(_LENGTHS, "position"),
     "num_tokens": "token",
@@ -30,9 +35,7 @@ _CHANGE = 1.01  # least change of the work per step that matters
 
 def work_of(run: Run) -> pl.DataFrame:
     """Give the work per step: source, attempt, rank, `at`, `work` and `unit`, sorted; empty where none is logged."""
-    own = metric_rows(run, pl.col("name").is_in([*_TOTALS, *_PER_STEP, *_LENGTHS])).filter(
-        pl.col("value_class") == "finite"
-    )
+    own = metric_rows(run, pl.col("name").is_in(_FINEST_FIRST)).filter(pl.col("value_class") == "finite")
     rows = ordered(own).filter(pl.col("at").is_not_null())
     over = ["source", "attempt", "rank", "name"]
     passed = (pl.col("at") - pl.col("at").shift(1)).over(over)
@@ -44,7 +47,7 @@ def work_of(run: Run) -> pl.DataFrame:
 
 
 def per_work(clock: Clock, work: pl.DataFrame) -> Iterator[Clock]:
-    """Give the clock per token or sample as well, where the work per step was logged and did not stay the same."""
+    """Give the clock per token or sample as well, where the work of a step was logged and did not stay the same."""
     if clock.unit != "step" or not work.height:
         return
     own = work.filter(
@@ -54,13 +57,17 @@ def per_work(clock: Clock, work: pl.DataFrame) -> Iterator[Clock]:
     )
     if not own.height:
         return
-    name = min(own["name"].unique(), key=[*_TOTALS, *_PER_STEP, *_LENGTHS].index)
-    known = own.filter(pl.col("name") == name).unique("at", keep="first", maintain_order=True)
-    low, high = known["work"].quantile(0.05), known["work"].quantile(0.95)
-    if low is None or high is None or high < _CHANGE * low:
+    each = (own.filter(pl.col("name") == name) for name in _FINEST_FIRST)
+    known = next(filter(_varies, (rows.unique("at", keep="first", maintain_order=True) for rows in each)), None)
+    if known is None:
         return
     rows = clock.rows.join(known.select("at", "work"), on="at", how="inner", maintain_order="left")
     if 2 * rows.height < clock.rows.height:
         return
     rows = rows.with_columns(pace=pl.col("pace") / pl.col("work")).drop("work")
     yield replace(clock, unit=str(known["unit"][0]), rows=rows, order=clock.order - 50, quantum=0.0)
+
+
+def _varies(known: pl.DataFrame) -> bool:
+    low, high = known["work"].quantile(0.05), known["work"].quantile(0.95)
+    return low is not None and high is not None and high >= _CHANGE * low

@@ -17,6 +17,8 @@ from forensics.patterns import lazily
 _NUMBER = lazily(rf"^(?:{N})%?$")
 _CLOCK = lazily(r"^\d+(?::\d\d)+$")
 _MAX_CELLS = 24
+#: TRL's longest name of a metric, `sampling/sampling_logp_difference/mean`, has 38.
+_MAX_NAME_CHARS = 48
 #: All lines are searched for the rows of each header, so a file of nothing but headers must not cost their square.
 _MAX_HEADERS = 16
 
@@ -29,7 +31,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    named = all(re.match(r"[A-Za-z]", cell) and len(cell) <= 32 for cell in cells)
+    named = all(re.match(r"[A-Za-z]", cell) and len(cell) <= _MAX_NAME_CHARS for cell in cells)
     return (
         2 <= len(cells) <= _MAX_CELLS
         and len(set(cells)) == len(cells)

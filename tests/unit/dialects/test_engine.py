@@ -236,6 +236,19 @@ def test_a_learned_layout_reads_what_the_dialects_pattern_reads() -> None:
     assert_frame_equal(frames[0], frames[1])
 
 
+def test_a_value_that_few_lines_hold_is_read_behind_a_layout_of_the_others() -> None:
+    line = Line(
+        "metrics",
+        "loss=",
+        r"(?P<step>\d+)/\d+ .*?loss=(?P<loss>[\d.]+)(?:, eval_loss=(?P<eval_loss>[\d.]+))?",
+        names={"loss": Name("loss"), "eval_loss": Name("eval_loss")},
+    )
+    layout = _layouts.learn(line, "12/90 [00:12, loss=2.5]")
+    assert layout is not None
+    assert re.search(layout.pattern, "13/90 [00:13, loss=2.25]") is not None
+    assert re.search(layout.pattern, "13/90 [00:13, loss=2.25, eval_loss=1.5]") is None
+
+
 def test_blanks_between_digits_stay_so_that_a_layout_never_has_to_choose() -> None:
     line = Line("metrics", "it ", r"it (?P<step>\d+)  4 (?P<loss>[\d.]+)", names={"loss": Name("loss")})
     layout = _layouts.learn(line, "2031-05-06 07:08:09  it 12  4 2.25 7")

@@ -13,6 +13,7 @@ from forensics.dialects.engine import parse_text
 from forensics.dialects.learned import headers
 from forensics.dialects.learned.generic import learn
 from forensics.dialects.learned.masking import slots
+from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
 
 STEPS = range(10, 130, 10)
@@ -170,6 +171,26 @@ def test_loss_lines_below_epoch_lines_take_their_step() -> None:
 )
 def test_a_table_takes_its_names_from_the_header(header: str, row: str) -> None:
     assert series([header, *(row.format(s=s, v=s * 0.5) for s in STEPS)], "loss") == expected(0.5)
+
+
+def test_a_table_may_have_the_long_names_of_reinforcement_learning() -> None:
+    name = "sampling/sampling_logp_difference/mean"
+    assert series([f"  step  loss  {name}", *(f"  {s}  0.02  {s * 0.5}" for s in STEPS)], name) == expected(0.5)
+
+
+@pytest.mark.parametrize(
+    ("printed", "known"),
+    [
+        ("Loss/train", "loss"),
+        ("Loss/test", "eval_loss"),
+        ("loss/val", "eval_loss"),
+        ("Loss/discriminator", "Loss/discriminator"),
+        ("loss/gpu", "loss/gpu"),
+        ("style/train", "style/train"),
+    ],
+)
+def test_a_name_may_stand_before_its_group(printed: str, known: str) -> None:
+    assert canonical(printed).canonical == known
 
 
 def test_a_table_without_a_counter_is_read_where_its_header_names_a_loss() -> None:
