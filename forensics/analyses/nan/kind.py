@@ -21,7 +21,7 @@ from forensics.store.run import Run
 WORDS: Mapping[str, str] = MappingProxyType(
     {
         "optimization_blowup": "the optimization blew up before it",
-        "data_or_numerics": "nothing rose before it: a bad sample or the numerics of a layer",
+        "data_or_numerics": "nothing rose before it",
         "loss_scale_collapse": "the fp16 loss scale collapsed",
         "from_start": "it is there from the first records: initialisation, data or set-up",
         "filtered_by_writer": "the logger hides it behind a finite loss",

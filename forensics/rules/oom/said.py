@@ -53,7 +53,7 @@ def log_says_oom(run: Run) -> Findings:
     phase = next((_IN_PHASE[m.phase] for m in fatal(run) if m.source == first.source and m.phase in _IN_PHASE), "")
     yield log_says_oom.finding(
         f"{who(first.rank)} ran out of {memory}{phase}{size}{when(onset)}",
-        "the allocator, the kernel or the scheduler said so, and no later step of that rank was logged",
+        "the log says so, and no later step of that rank was logged",
         evidence_of(found),
         onset,
         culprits=ranks_of(_named(found)),

@@ -52,6 +52,24 @@ def test_after_an_isolated_nan_the_batch_is_the_suspect(tmp_path: Path) -> None:
     assert "where it was made, every checkpoint after it is tainted" in text
 
 
+BLOWN_UP = steps(
+    200,
+    loss=at(set(range(160, 200)), LOSS),
+    gnorm=lambda n: spread(0.5)(n) * (1.8 ** (n - 149) if 150 <= n < 160 else 1),
+)
+
+
+def test_after_a_blow_up_the_page_shows_the_checklist(tmp_path: Path) -> None:
+    text = told(written(tmp_path, {"train.log": BLOWN_UP}))
+    assert "Lower the peak learning rate to a half and lengthen the warm-up" in text
+    assert "Clip the global gradient norm at 1.0" in text
+    assert "repeat the steps in fp32, overfit two examples, and inspect the batch of step 161" in text
+
+
+def test_a_run_in_fp32_is_not_told_to_repeat_in_fp32(tmp_path: Path) -> None:
+    assert "fp32, overfit" not in told(written(tmp_path, {"train.log": BLOWN_UP, "config.yaml": "precision: fp32\n"}))
+
+
 def test_a_nan_at_the_same_place_of_every_epoch_names_the_sample(tmp_path: Path) -> None:
     values = supervised(300, loss=at({40, 140, 240}, noisy(falling(1.9, 0.9), 0.03)))
     run = written(tmp_path, {"train.log": trainer(300, values), "config.yaml": FINE_TUNING})
