@@ -53,19 +53,28 @@ def bad_start(run: Run, cfg: Start) -> Findings:
     vocab = configured(run, "vocabulary")
     if vocab is not None and vocab.number is not None and vocab.number > 1:
         usual = log(vocab.number)
-        for curve in _fresh(run, "loss", cfg)[:1]:
+        for curve in _first(run, "loss", cfg)[:1]:
             if float(curve.values[0]) > cfg.above * usual:
                 because = f"a fresh model pays ln({vocab.number:.0f}) = {number(usual)}"
                 mean = float(curve.values[len(curve) // 2 :].min()) < usual
                 yield _finding(curve, because, (fact_evidence(vocab.row),), sure=mean)
-    for curve in _fresh(run, "grad_norm", cfg)[:1]:
-        if curve.values[0] > 0 and not cfg.norm_low <= float(curve.values[0]) <= cfg.norm_high:
+    for curve in _first(run, "grad_norm", cfg)[:1]:
+        if (
+            (curve.step(0) or 0) <= cfg.steps
+            and curve.values[0] > 0
+            and not cfg.norm_low <= float(curve.values[0]) <= cfg.norm_high
+        ):
             yield _finding(curve, f"most models start between {cfg.norm_low:g} and {cfg.norm_high:g}", (), sure=False)
 
 
-def _fresh(run: Run, name: str, cfg: Start) -> list[Curve]:
-    """Give the curves that begin with the run."""
-    return [c for c in curves(run, name) if (at := c.step(0)) is not None and at <= cfg.steps and c.attempt == 0]
+def _first(run: Run, name: str, cfg: Start) -> list[Curve]:
+    """Give the curves that begin with the run: within its first steps, or at the end of its first interval."""
+    return [c for c in curves(run, name) if c.attempt == 0 and _begins(c, cfg)]
+
+
+def _begins(curve: Curve, cfg: Start) -> bool:
+    first, second = curve.step(0), curve.step(1) if len(curve) > 1 else None
+    return first is not None and first <= max(cfg.steps, (second or first) - first)
 
 
 def _finding(curve: Curve, because: str, more: tuple[Evidence, ...], *, sure: bool) -> Finding:

@@ -25,12 +25,14 @@ from forensics.store.run import Run, run_of
 RULES = {rule.id: rule for rule in load("rules").rules}
 
 
-def run_with(facts: dict[str, str] | None = None, first_step: int = 1, **series: np.ndarray | list[float]) -> Run:
+def run_with(
+    facts: dict[str, str] | None = None, first_step: int = 1, every: int = 1, **series: np.ndarray | list[float]
+) -> Run:
     frames = [
         pl.DataFrame({"value": np.asarray(values, dtype=float)}).with_columns(
             source=pl.lit("a.log"),
             seq=pl.int_range(pl.len()),
-            step=pl.int_range(pl.len()) + first_step,
+            step=pl.int_range(pl.len()) * every + first_step,
             name=pl.lit(name),
             raw_name=pl.lit(name),
         )
@@ -179,6 +181,18 @@ def test_a_loss_rounded_to_one_digit_is_not_frozen() -> None:
 
 def test_a_huge_first_gradient_norm_is_a_note() -> None:
     assert [f.severity for f in said("LRN016", run_with(grad_norm=[5e4, 3.0, 1.0]))] == [Severity.INFO]
+
+
+@pytest.mark.parametrize(("first_step", "every", "notes"), [(50, 50, 1), (5000, 50, 0), (11, 1, 0)])
+def test_the_first_loss_of_a_log_is_the_one_that_its_interval_ends_with(
+    first_step: int, every: int, notes: int
+) -> None:
+    run = run_with({"vocab_size": "32000"}, first_step, every, loss=[900.0, 90.0, 9.0, 8.0])
+    assert len(said("LRN016", run)) == notes
+
+
+def test_a_gradient_norm_at_the_end_of_a_long_interval_is_no_first_one() -> None:
+    assert said("LRN016", run_with(None, 50, 50, grad_norm=[5e4, 3.0, 1.0])) == []
 
 
 @pytest.mark.parametrize(("key", "value", "known"), [("adapter", '"qlora"', True), ("finetuning_type", "full", False)])
