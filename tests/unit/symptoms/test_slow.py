@@ -147,6 +147,13 @@ def test_a_trace_of_the_first_steps_is_one_of_the_warm_up(tmp_path: Path, first:
     assert "skip_first=20" in page
 
 
+def test_advice_from_a_trace_of_the_warm_up_begins_with_a_later_trace(tmp_path: Path) -> None:
+    early = told(written(tmp_path / "a", {"trace.json": trace(0, (GEMM, 500), (NCCL, 400))}))
+    late = told(written(tmp_path / "b", {"trace.json": trace(100, (GEMM, 500), (NCCL, 400))}))
+    assert "fix Take the trace again at steady steps (start_step 100, skip_first)" in early
+    assert "fix Overlap communication" in late
+
+
 def test_steps_that_axolotl_is_told_to_profile_are_judged_alike(tmp_path: Path) -> None:
     early = report(written(tmp_path / "a", {"config.yaml": "base_model: m\nprofiler_steps: [1, 2, 3]\n"}))
     late = report(written(tmp_path / "b", {"config.yaml": "base_model: m\nprofiler_steps: [21, 22, 23]\n"}))
