@@ -102,12 +102,15 @@ def test_equal_losses_and_other_seeds_are_no_note(notes: Notes, seeds: tuple[str
     assert "part at step" not in notes(pair(SETTINGS + second, logs[1], logs[0], SETTINGS + first))
 
 
+@pytest.mark.parametrize("key", ["world_size", "gpus"])
 @pytest.mark.parametrize(("worse", "told"), [(0.5, True), (0.0, False)])
-def test_a_higher_loss_on_more_devices_asks_for_the_wrapper(notes: Notes, worse: float, *, told: bool) -> None:
+def test_a_higher_loss_on_more_devices_asks_for_the_wrapper(
+    notes: Notes, key: str, worse: float, *, told: bool
+) -> None:
     alone, spread_out = falling(4.0, 1.0, 60), falling(4.0 + worse, 1.0 + worse, 60)
     losses = noisy(alone, 0.02, 1), noisy(spread_out, 0.02, 2)
     logs = [steps(200, loss=loss, gnorm=spread(0.5)) for loss in losses]
-    text = notes(pair(SETTINGS + "world_size: 8\n", logs[1], logs[0], SETTINGS + "world_size: 1\n"))
+    text = notes(pair(SETTINGS + f"{key}: 8\n", logs[1], logs[0], SETTINGS + f"{key}: 1\n"))
     assert ("run2 on 8 devices ends at a loss of" in text) == told
     assert ("Check the DDP or FSDP wrapper" in text) == told
 
