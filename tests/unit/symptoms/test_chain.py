@@ -6,6 +6,9 @@ import json
 import math
 from pathlib import Path
 
+import pytest
+
+from forensics.model import Report
 from tests.unit.symptoms.kit import report, told, written
 
 
@@ -48,8 +51,8 @@ def test_a_run_without_a_profile_is_told_how_its_trainer_takes_one(tmp_path: Pat
     assert "in the section profiling: enable = true, start_step = 100" in gap.how_to_record
 
 
-def test_scores_below_a_good_run_ask_for_the_baseline_at_the_same_step(tmp_path: Path) -> None:
-    for name, score in (("good", 0.62), ("bad", 0.41)):
+def _judged_beside_a_good_run(tmp_path: Path, rate: str = "0.001") -> Report:
+    for name, score, lr in (("good", 0.62, "0.001"), ("bad", 0.41, rate)):
         result = {
             "results": {"hellaswag": {"alias": "hellaswag", "acc,none": score, "acc_stderr,none": 0.005}},
             "n-samples": {"hellaswag": {"original": 10042, "effective": 10042}},
@@ -57,14 +60,25 @@ def test_scores_below_a_good_run_ask_for_the_baseline_at_the_same_step(tmp_path:
         }
         written(tmp_path / name, {"train.log": lines(100, "step {step} loss {loss}") + "Training complete\n"})
         written(tmp_path / name, {"results_2026-01-01T00-00-00.json": json.dumps(result)})
+        written(tmp_path / name, {"config.yaml": f"learning_rate: {lr}\nmax_steps: 100\n"})
     from forensics.api import triage  # noqa: PLC0415 - the option of a good run is the API's
 
-    verdict = triage(tmp_path / "bad", baseline=[tmp_path / "good"]).verdict
+    return triage(tmp_path / "bad", baseline=[tmp_path / "good"])
+
+
+def test_scores_below_a_good_run_ask_for_the_baseline_at_the_same_step(tmp_path: Path) -> None:
+    verdict = _judged_beside_a_good_run(tmp_path).verdict
     assert verdict.shape is not None
     assert verdict.shape.value == "bad_eval"
     checks = {check.check: check for check in verdict.playbook}
     assert checks["bad_eval.baseline"].state == "next"
     assert "checkpoint of the same step" in checks["bad_eval.baseline"].text
+
+
+@pytest.mark.parametrize(("rate", "asks"), [("0.0001", True), ("0.001", False)])
+def test_a_setting_that_differs_is_proven_by_the_good_checkpoint(tmp_path: Path, rate: str, *, asks: bool) -> None:
+    texts = [action.text for action in _judged_beside_a_good_run(tmp_path, rate).verdict.actions]
+    assert any("Evaluate the good run's checkpoint of the same step" in text for text in texts) is asks
 
 
 def test_a_log_with_a_loss_alone_names_each_signal_that_it_lacks(tmp_path: Path) -> None:
