@@ -1,4 +1,6 @@
-"""JSON lines of metrics, one object per record with a step: LLaMA-Factory, OpenMMLab, detectron2, RLlib, W&B, custom.
+"""JSON records of metrics, each an object with a step: LLaMA-Factory, OpenMMLab, detectron2, RLlib, W&B, custom.
+
+They are lines, or one list, as `json.dump(trainer.state.log_history)` and custom loops write it.
 
 NaN may stand as a bare literal or as a string. Nested objects are joined with `/`; a nested `config` becomes facts. A
 record that names a held-out split gets that split before its names. Where a writer counts iterations anew in each
@@ -7,7 +9,7 @@ epoch, the fall of the step with a rising epoch is no restart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
 from itertools import islice
@@ -19,11 +21,11 @@ from msgspec import Struct, field
 from forensics.errors import NotMine
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
-from forensics.formats.rows.json_records import JsonLines, number, record_of
+from forensics.formats.rows.json_records import JsonLines, JsonList, number, places, record_of
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.splits import Splits
-from forensics.formats.rows.text import Line, settle
+from forensics.formats.rows.text import Line, document, settle, settle_document
 from forensics.io.budget import Budget
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
@@ -33,6 +35,7 @@ from forensics.registry import Sniff, ingester
 _AXES = frozenset((*STEPS, *EPOCHS, *TIMES))
 _NESTING = 6
 _SAMPLE_ROWS = 50
+_HEAD_BYTES = 1 << 20
 _MAX_STEPS = ("total_steps", "max_steps")
 _CONFIG = "config"
 _FACTS = 1_000
@@ -60,31 +63,46 @@ class _State(Struct):
 @ingester(
     "metrics_jsonl",
     version=2,
-    sniff=Sniff(glob=("*.jsonl", "scalars.json", "*.log.json", "metrics.json", "result.json", "*_metrics.json")),
+    sniff=Sniff(
+        glob=(
+            *("*.jsonl", "scalars.json", "*.log.json", "metrics.json", "result.json", "*_metrics.json"),
+            *("*history.json", "*log.json", "*losses.json"),
+        )
+    ),
     emits=("metrics", "facts"),
     growth=8,
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one file of JSON lines.
+    """Read one file of JSON lines, or of a list.
 
     Raises:
-        NotMine: when none of the first lines is an object with a step and a number beside it.
+        NotMine: when none of the first records is an object with a step and a number beside it.
     """
-    _sniff(opened)
-    rows = MetricRows(out, limits)
+    head = opened.text_head(_HEAD_BYTES)
+    listed = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+    _sniff([head[begin:end] for begin, end in places(head).spans] if listed else head.split(b"\n"), opened.budget)
+    records = JsonList(places(document(opened, limits)), out) if listed else JsonLines(opened, out)
+    state = _read(records, opened, MetricRows(out, limits))
+    _facts(state, out)
+    if isinstance(records, JsonList):
+        out.format("json list")
+        settle_document(opened, out, records=state.seq, lost_bytes=records.lost_bytes)
+    else:
+        out.format("json lines")
+        settle(opened, out, records=state.seq, lost_bytes=records.lost_bytes, reason="lines that are no JSON object")
+
+
+def _read(records: Iterable[tuple[Line, dict[str, object]]], opened: Opened, rows: MetricRows) -> _State:
     state = _State(opened.source.rank, opened.budget, rows, Attempts(opened.source.attempt or 0))
-    lines = JsonLines(opened, out)
     with closing(state.rows):  # what was read before a budget ends is kept
-        for line, record in lines:
+        for line, record in records:
             _add(record, line, state)
             state.most = next(
                 (found for key in _MAX_STEPS if (found := number(record.get(key))) is not None), state.most
             )
             state.config = state.config or dict(islice(_config(record, opened.budget), _FACTS))
             state.seq += 1
-    _facts(state, out)
-    out.format("json lines")
-    settle(opened, out, records=state.seq, lost_bytes=lines.lost_bytes, reason="lines that are no JSON object")
+    return state
 
 
 def _facts(state: _State, out: Out) -> None:
@@ -104,16 +122,16 @@ def _config(record: dict[str, object], budget: Budget) -> Iterator[tuple[str, st
                 yield key.replace("/", "."), dumps(cell, compact=True).decode()
 
 
-def _sniff(opened: Opened) -> None:
-    for text in opened.text_head(1 << 20).split(b"\n")[:_SAMPLE_ROWS]:
+def _sniff(records: Sequence[bytes], budget: Budget) -> None:
+    for text in records[:_SAMPLE_ROWS]:
         record = record_of(text)
         if record is not None:
-            row = _parsed(record, opened.budget)
+            row = _parsed(record, budget)
             if "_step" in record:
                 raise NotMine("rows of a W&B history")
             if row.step is not None and row.cells:
                 return
-    raise NotMine("no JSON line has a step and a number")
+    raise NotMine("no JSON record has a step and a number")
 
 
 def _flat(record: dict[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:

@@ -179,6 +179,38 @@ class JsonLines(Struct):
                 self.out.issue(*wrong, byte=line.byte, line=line.number)
 
 
+#: What may stand between the records of a list.
+_BETWEEN = b" \t\r\n,[]\xef\xbb\xbf"
+
+
+class JsonList(Struct):
+    """The JSON objects of the list that a document is, with their places; all else is stated, and its bytes lost."""
+
+    where: Places
+    out: Out
+    count: int = 0
+    lost_bytes: int = 0
+
+    def __iter__(self) -> Iterator[tuple[Line, dict[str, object]]]:
+        """Read them once, in order."""
+        data, reached = self.where.data, 0
+        for begin, end in self.where.spans:
+            self.lost_bytes += len(data[reached:begin].translate(None, _BETWEEN))
+            reached = end
+            line = Line(self.where.line(begin), begin, data[begin:end], ended=True)
+            record = record_of(line.text)
+            if record is None:
+                self.out.issue("damaged", "a record is no JSON object", byte=begin, line=line.number)
+                self.lost_bytes += end - begin
+                continue
+            self.count += 1
+            yield line, record
+        rest = data[reached:].strip()
+        if rest != b"]":
+            self.out.issue("damaged", f"the list is cut; {self.count} records before it were read", byte=reached)
+            self.lost_bytes += len(rest)
+
+
 def number(cell: object) -> float | None:
     """A cell as a number: numbers, and strings that print one (`"nan"`, `"0.5"`, `"Infinity"`); else None.
 

@@ -50,6 +50,31 @@ def test_damaged_lines_are_stated_and_the_others_read(run_fixture: Run) -> None:
     assert wrote.coverage.skipped_bytes > 0
 
 
+def test_a_list_of_records_is_read_as_lines_are(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_jsonl/ok-list")
+    assert wrote.points("loss") == [(step, 2 - step / 100) for step in range(10, 51, 10)]
+    assert wrote.points("eval_loss") == [(30, 1.75)]
+    assert wrote.table("metrics").filter(pl.col("name") == "eval_loss")["line"].to_list() == [5]
+    assert wrote.issues == []
+    assert wrote.coverage.skipped_bytes == 0
+
+
+def test_a_list_that_was_cut_is_read_as_far_as_it_goes(run_fixture: Run) -> None:
+    wrote = run_fixture(read, "metrics_jsonl/broken-list")
+    assert [step for step, _ in wrote.points("loss")] == [10, 30, 40]
+    assert [issue.message for issue in wrote.issues] == [
+        "a record is no JSON object",
+        "the list is cut; 4 records before it were read",
+    ]
+    assert wrote.coverage.skipped_bytes > 0
+
+
+@pytest.mark.parametrize("data", [b"[]", b'[{"name": "a", "size": 3}]', b'[{"_step": 1, "loss": 2.0}]', b"[1, 2]"])
+def test_a_list_without_steps_and_one_of_a_tracker_are_left_to_others(data: bytes, run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "log.json", data)
+
+
 def test_nested_strings_and_ranks_are_understood(run: Run) -> None:
     data = b'{"step": 1, "rank": 3, "train": {"loss": "2.5", "tag": "x"}, "ok": true, "bad": "NaN", "none": null}\n'
     metrics = run(read, "m.jsonl", data).table("metrics")

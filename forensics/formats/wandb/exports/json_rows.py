@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import cast
 
 from forensics.errors import NotMine
-from forensics.formats.rows.json_records import JsonLines, number, places, record_of
+from forensics.formats.rows.json_records import JsonLines, JsonList, number, places, record_of
 from forensics.formats.rows.metrics import MetricRows
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle, settle_document
@@ -28,7 +28,6 @@ from forensics.registry import Sniff, ingester
 _HEAD_BYTES = 1 << 20
 _NESTING = 4
 _FACTS = 10_000
-_BETWEEN = b" \t\r\n,[]"
 
 Record = Mapping[str, object]
 
@@ -88,28 +87,16 @@ def _charged(opened: Opened, cells: Iterable[tuple[str, float | None]]) -> Itera
 
 
 def _list(opened: Opened, out: Out, limits: Limits) -> None:
-    data = document(opened, limits)
-    where = places(data)
+    where = places(document(opened, limits))
     if not where.spans:
         raise NotMine("a list without objects")
     history = _history(opened, out, limits)
-    lost, reached = 0, 0
+    records = JsonList(where, out)
     with closing(history):
-        for begin, end in where.spans:
-            lost += len(data[reached:begin].translate(None, _BETWEEN + b"\xef\xbb\xbf"))
-            reached = end
-            record = record_of(data[begin:end])
-            if record is None:
-                out.issue("damaged", "a record is no JSON object", byte=begin, line=where.line(begin))
-                lost += end - begin
-                continue
-            history.add(_charged(opened, _cells(record, bare_nan=False)), where.line(begin), begin)
-        rest = data[reached:].strip()
-        if rest != b"]":
-            out.issue("damaged", f"the list is cut; {history.count} records before it were read", byte=reached)
-            lost += len(rest)
+        for line, record in records:
+            history.add(_charged(opened, _cells(record, bare_nan=False)), line.number, line.byte)
     out.format("W&B history json")
-    settle_document(opened, out, records=history.count, lost_bytes=lost)
+    settle_document(opened, out, records=records.count, lost_bytes=records.lost_bytes)
 
 
 def _read_lines(opened: Opened, out: Out, limits: Limits) -> None:
