@@ -76,6 +76,12 @@ def _units(of: str) -> dict[str, float]:
     return {unit: float(factor) for unit, kind, factor, *_ in table_rows(_PACKAGE, "units.tsv") if kind == of}
 
 
+@cache
+def _joined_sizes() -> dict[str, str]:
+    """Words of a memory that are written as one (`MaxMem`) → what they mean."""
+    return {printed.replace("_", ""): known for printed, known in _roles("bytes").items()}
+
+
 def _words(printed: str) -> str:
     return _BETWEEN.sub("_", printed.strip().lower()).strip("_")
 
@@ -83,7 +89,8 @@ def _words(printed: str) -> str:
 def _sized(key: str) -> Name | None:
     """The meaning of a name whose last word is a unit of bytes: `mem_gb`, `memory (MiB)`."""
     bare, _, unit = _words(_BRACKETS.sub(" ", key)).rpartition("_")
-    known, factor = _roles("bytes").get(bare), _units("name").get(unit)
+    known = _roles("bytes").get(bare) or _joined_sizes().get(bare)
+    factor = _units("name").get(unit)
     return None if known is None or factor is None else Name(known, factor)
 
 

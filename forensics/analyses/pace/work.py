@@ -31,6 +31,9 @@ _UNIT = {
     "tokens_per_step": "token",
 }
 _CHANGE = 1.01  # least change of the work per step that matters
+#: Work that explains the time of a step takes noise away, a jump of both leaves it. A total that is printed as 1.25B,
+#: in steps of 10M, made it 3.9 times as much (nanotron's format, 360 records, 4 % of noise).
+_NOISIER = 1.5
 
 
 def work_of(run: Run) -> pl.DataFrame:
@@ -64,10 +67,18 @@ def per_work(clock: Clock, work: pl.DataFrame) -> Iterator[Clock]:
     rows = clock.rows.join(known.select("at", "work"), on="at", how="inner", maintain_order="left")
     if 2 * rows.height < clock.rows.height:
         return
-    rows = rows.with_columns(pace=pl.col("pace") / pl.col("work")).drop("work")
+    fair = rows["pace"] / rows["work"]
+    if _roughness(fair) > max(_NOISIER * _roughness(rows["pace"]), _CHANGE - 1):
+        return
+    rows = rows.with_columns(pace=fair).drop("work")
     yield replace(clock, unit=str(known["unit"][0]), rows=rows, order=clock.order - 50, quantum=0.0)
 
 
 def _varies(known: pl.DataFrame) -> bool:
     low, high = known["work"].quantile(0.05), known["work"].quantile(0.95)
     return low is not None and high is not None and high >= _CHANGE * low
+
+
+def _roughness(pace: pl.Series) -> float:
+    """How far the pace goes from record to record: the third quartile, in logarithms."""
+    return pace.filter(pace > 0).log().diff().abs().drop_nulls().quantile(0.75) or 0.0

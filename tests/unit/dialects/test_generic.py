@@ -187,9 +187,13 @@ def test_a_table_may_have_the_long_names_of_reinforcement_learning() -> None:
         ("Loss/discriminator", "Loss/discriminator"),
         ("loss/gpu", "loss/gpu"),
         ("style/train", "style/train"),
+        ("gpu_mem/allocated_gb", "mem_allocated_gib"),
+        ("gpu_mem/loss", "gpu_mem/loss"),
+        ("MaxMem(GB)", "mem_peak_gib"),
+        ("MaxLen(GB)", "MaxLen(GB)"),
     ],
 )
-def test_a_name_may_stand_before_its_group(printed: str, known: str) -> None:
+def test_a_name_may_stand_beside_its_group_or_be_written_as_one_word(printed: str, known: str) -> None:
     assert canonical(printed).canonical == known
 
 

@@ -421,6 +421,11 @@ SYMPTOMS: dict[str, Symptom] = {
     "twice the tokens in twice the time": Symptom(
         {}, (), pretrained(paced(lambda n: 0.5 if n < 200 else 1.0), tokens_per_step=lambda n: 6e4 * (1 + (n >= 200)))
     ),
+    "twice the time beside a total of three digits": Symptom(
+        pretrained(paced(lambda n: 0.5 if n < 200 else 1.0), consumed_tokens=lambda n: float(f"{5.2e6 * (n + 1):.3g}")),
+        ("slowdown", "step"),
+        pretrained(paced(level(0.5)), consumed_tokens=lambda n: float(f"{5.2e6 * (n + 1):.3g}")),
+    ),
     "as many longer samples in twice the time": Symptom(
         pretrained(
             paced(lambda n: 0.5 if n < 200 else 1.0), tokens_per_step=level(6e4), consumed_samples=lambda n: 64 * n
