@@ -41,10 +41,10 @@ def _zero(series: RlSeries, every: tuple[RlSeries, ...], cfg: Persistence) -> Hi
     before = hit.rows.head(hit.onset)["value"]
     if hit.onset and float((before.abs() > 1e-9).sum()) < _PAID_BEFORE * before.len():
         return None
-    steps = hit.rows["at"].slice(hit.onset).drop_nulls()
-    if not steps.len() or steps[-1] - steps[0] < cfg.last:
-        return None
-    return hit
+    at = hit.rows["at"].slice(hit.onset)
+    steps = at.drop_nulls()
+    span = steps[-1] - steps[0] if steps.len() else at.len() - 1  # a record without a step is of one at least
+    return hit if span >= cfg.last else None
 
 
 def _differs(series: RlSeries, every: tuple[RlSeries, ...], cfg: Persistence) -> bool:

@@ -104,6 +104,12 @@ def test_one_dead_function_beside_one_that_pays_is_a_warning() -> None:
     assert (hit.rule, hit.severity) == ("RLX001", Severity.WARNING)
 
 
+@pytest.mark.parametrize(("records", "dead"), [(40, True), (20, False)])
+def test_a_record_without_a_step_is_of_one_step_at_least(records: int, *, dead: bool) -> None:
+    rows = made({"reward": [0.0] * records, "kl": FLAT[:records]}).with_columns(step=pl.lit(None, dtype=pl.Int64))
+    assert ("RLX001" in ids(run_of("made", {"metrics": rows}))) is dead
+
+
 def test_a_penalty_that_is_never_due_is_only_a_remark() -> None:
     run = rl_run({"rewards/overlong_penalty/mean": [0.0] * 40, "rewards/exact/mean": FLAT, "reward": FLAT})
     assert ids(run) == []
