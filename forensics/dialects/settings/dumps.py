@@ -32,12 +32,17 @@ _PREFIX = lazily(
     r"|^\[[^\]]*\]\s*"
     r"|^\d{4}-\d\d-\d\d[T ][\d:.,]+Z?[\s:|-]*"
 )
+#: `git commit: 3f2a9c1`, `Git hash = …`: the version of the program, which no block of settings holds.
+_COMMIT = lazily(
+    rb"(?i)\bgit[ _-]?(?:commit|hash|sha|rev(?:ision)?)(?:[ _-]?(?:hash|sha|id))?\s*[:=]\s*['\"]?([0-9a-f]{7,40})\b"
+)
 _RATIO = lazily(r"(dataset \d{1,4}), input: [\d.e+-]+, achieved: ([\d.e+-]+)\s*$")
 _PASSED = lazily(r"(?:self|args|config|cfg|hparams|opt)\.\w")
 _PROSE = lazily(r"(?:\S+ ){3}")
 _LITERALS = (
     *(b"Namespace(", b"Arguments(", b"Args(", b"Config(", b"Params(", b"onfig:", b"onfiguration:", b"rguments:"),
     b"> sample ratios:",
+    *(b"it commit", b"it_commit", b"it hash", b"it_hash", b"it sha", b"it SHA", b"it_sha", b"it rev", b"it_rev"),
     *(b"args:", b"arameters:", b"hparams:", b"onfig: ", b"onfig = ", b"args = ", b"rguments --", b" options:"),
 )
 
@@ -108,8 +113,10 @@ def _dump(data: bytes, at: int, begin: int) -> tuple[list[Printed], int]:
 
 
 def _command(data: bytes, at: int, begin: int) -> tuple[list[Printed], int]:
-    """The options of a command that the line prints, and where the line ends."""
+    """The options of a command that the line prints, or the commit of the program, and where the line ends."""
     stop = data.find(b"\n", at)
+    if commit := _COMMIT.search(data[begin : begin + _COMMAND_BYTES].partition(b"\n")[0]):
+        return [Printed("git_commit", commit[1].decode(), begin)], max(stop, at + 1)
     commands = command_lines.arguments(data[begin : begin + _COMMAND_BYTES].decode("utf-8", "replace"))
     return [Printed(c.key, c.value, begin, c.family) for c in commands], max(stop, at + 1)
 
