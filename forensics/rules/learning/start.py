@@ -56,7 +56,8 @@ def bad_start(run: Run, cfg: Start) -> Findings:
         for curve in _first(run, "loss", cfg)[:1]:
             if float(curve.values[0]) > cfg.above * usual:
                 because = f"a fresh model pays ln({vocab.number:.0f}) = {number(usual)}"
-                mean = float(curve.values[len(curve) // 2 :].min()) < usual
+                first, low = float(curve.values[0]), float(curve.values[len(curve) // 2 :].min())
+                mean = low < max(usual, first / usual)  # a sum over tokens would be below a nat for each
                 yield _finding(curve, because, (fact_evidence(vocab.row),), sure=mean)
     for curve in _first(run, "grad_norm", cfg)[:1]:
         if (
