@@ -26,11 +26,12 @@ class Overfit(Struct, frozen=True):
     """Thresholds of LRN002: `rises`, `rise` and `training_left` for the error, the others for the milder forms.
 
     `least` is the smallest relative rise of the evaluation loss, `warn` the one that is a warning, `sigmas` the
-    significance of the fall of the training loss from its `near` records before the lowest evaluation; `doubled`
-    is the rise that is an error where the training loss fell to `training_left` and no score of an evaluation got
-    better meanwhile; `factor` times the expected depth of the lowest evaluation (Cramer 1946: about sqrt(2 ln n)
-    deviations below the mean) must be exceeded. `few` evaluations are enough where the last is `far` above the lowest:
-    two of one model differ by 1 to 5 % (Dodge et al. 2020), and a fine-tuning evaluates once in an epoch.
+    significance of the fall of the training loss, from its `near` records before the lowest evaluation or from the
+    third of its records after that; `doubled` is the rise that is an error where the training loss fell to
+    `training_left` and no score of an evaluation got better meanwhile; `factor` times the expected depth of the lowest
+    evaluation (Cramer 1946: about sqrt(2 ln n) deviations below the mean) must be exceeded. `few` evaluations are
+    enough where the last is `far` above the lowest: two of one model differ by 1 to 5 % (Dodge et al. 2020), and a
+    fine-tuning evaluates once in an epoch.
     """
 
     evaluations: int = 5
@@ -118,8 +119,12 @@ def _falls(training: Curve, until: int, cfg: Overfit) -> bool:
         return False
     near = min(third, until, cfg.near)
     noise = noise_about(after, centred_median(after, min(51, (len(after) // 6) * 2 + 1)))
-    then = max(float(np.median(after[:third])), float(np.median(training.values[until - near : until])))
-    return then - float(np.median(after[-third:])) > cfg.sigmas * hypot(noise.of_level(near), noise.of_level(third))
+    last = float(np.median(after[-third:]))
+    earlier = (after[:third], training.values[until - near : until])
+    return any(
+        float(np.median(part)) - last > cfg.sigmas * hypot(noise.of_level(len(part)), noise.of_level(third))
+        for part in earlier
+    )
 
 
 def _until(training: Curve, evals: Curve, index: int) -> int:

@@ -6,6 +6,7 @@ import math
 import random
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,6 +85,15 @@ def test_an_absurd_loss_needs_no_better_past() -> None:
 def test_an_evaluation_that_only_rises_while_training_vanishes_is_overfit() -> None:
     run = losses([2 * 0.9**i for i in range(60)], evals={100: 1.0, 200: 1.1, 300: 1.2, 400: 1.3, 500: 1.4})
     assert one(list(overfit(run))).onset.step == 200
+
+
+@pytest.mark.parametrize(("fall", "hits"), [(0.12, 1), (0.0, 0)])
+def test_a_training_loss_that_falls_within_its_noise_still_falls_over_many_records(fall: float, hits: int) -> None:
+    chance = random.Random(3)
+    level = [1.9 - 1.5 * min(1.0, n / 100) - fall * max(0, n - 100) / 200 for n in range(300)]
+    evals = {200 * n: 1.25 - 0.04 * min(n, 5) + 0.07 * max(0, n - 5) for n in range(1, 16)}
+    run = losses([value + chance.gauss(0, 0.05) for value in level], evals=evals)
+    assert len(list(overfit(run))) == hits
 
 
 def test_an_evaluation_that_rises_a_little_is_not_overfit() -> None:
