@@ -19,21 +19,20 @@ from forensics.rules.hang.clue import Clue, gives_clues, of_seen
 from forensics.rules.kit import Evidence, Findings, Run, rule
 
 _SHOWN = 3
-#: Ranks are numbered without gaps, so a number that no line carries is a rank. Two victims prove no numbering; in a
-#: huge job one lost log is likelier than one rank that says nothing.
-_GAP_VICTIMS = 3
-_GAP_WORLD = 1024
 
 
 @gives_clues("HNG012 silent-rank")
 def silent_rank(run: Run) -> Iterator[Clue]:
-    """The ranks that do not complain while at least half of the job does."""
+    """The ranks that do not complain while at least half of the job does.
+
+    Each is known to exist. A number that no line carries proves no rank: a log may be an excerpt, and rank 0 often
+    prints without its number.
+    """
     said, everyone = complaints(run), world(run)
     victims = said.victims
     if not victims:
         return
     quiet = everyone - victims - frozenset(said.own) - _waiting(run) - _ended_first(run)
-    quiet = quiet or _gap(everyone, victims)
     if not quiet or len(quiet) * 2 > len(everyone):
         return
     ranks = tuple(sorted(quiet))
@@ -45,14 +44,6 @@ def silent_rank(run: Run) -> Iterator[Clue]:
     whose = " (one node)" if lost else ""
     why = f"{ranks_do(sorted(victims), 'complain of a peer')}; {ranks_text(ranks)}{whose} {words}"
     yield Clue(ranks, cause, 4 if gone else 3, "log", why, _proof(run, said, ranks))
-
-
-def _gap(everyone: frozenset[int], victims: frozenset[int]) -> frozenset[int]:
-    """Give the one number that is missing below the highest rank, where at least three others complain."""
-    if not _GAP_VICTIMS <= len(victims) <= len(everyone) < _GAP_WORLD or max(everyone) > len(everyone):
-        return frozenset()
-    missing = frozenset(range(max(everyone) + 1)) - everyone
-    return missing if len(missing) == 1 else frozenset()
 
 
 def _waiting(run: Run) -> frozenset[int]:

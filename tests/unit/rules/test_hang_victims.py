@@ -47,15 +47,17 @@ def test_a_complaint_that_was_cut_off_is_a_complaint_all_the_same(tmp_path: Path
     assert judged(tmp_path, *lines).verdict.culprits == ()
 
 
-def test_the_number_that_no_line_carries_is_named_when_three_others_wait(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, *(OLD.format(r=r) for r in (1, 2, 3))).verdict
-    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (0,), "never_entered")
-
-
-@pytest.mark.parametrize("ranks", [(1, 2), (0, 1, 2, 6)])
-def test_too_few_complaints_or_too_many_gaps_name_nobody(tmp_path: Path, ranks: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("ranks", [(1, 2), (0, 1, 2, 6), (1, 2, 3), (0, 1, 3), (0, 1, 2)])
+def test_a_number_that_no_line_carries_names_nobody(tmp_path: Path, ranks: tuple[int, ...]) -> None:
     verdict = judged(tmp_path, *(OLD.format(r=r) for r in ranks)).verdict
     assert (verdict.shape, verdict.culprits) == (Shape.HANG, ())
+
+
+def test_a_rank_that_had_spoken_before_and_does_not_complain_is_named(tmp_path: Path) -> None:
+    trained = [f"[rank{r}]: step {step} loss: {3 - step / 10}" for step in (1, 2, 3) for r in range(4)]
+    lines = (*trained, *(OLD.format(r=r) for r in (0, 1, 3)))
+    verdict = judged(tmp_path, *lines).verdict
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (2,), "never_entered")
 
 
 def test_being_asked_for_a_dump_is_a_hang_of_the_job_and_no_complaint_of_the_rank(tmp_path: Path) -> None:
