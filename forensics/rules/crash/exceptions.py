@@ -7,6 +7,7 @@ from collections import Counter
 from forensics.case.errors.exits import exits
 from forensics.case.errors.failures import Failure, failures, standing
 from forensics.case.errors.kinds import Weight, death_of
+from forensics.case.errors.raised import raised_in
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import all_ranks
 from forensics.case.world import world
@@ -20,6 +21,7 @@ from forensics.rules.kit import Findings, Run, rule
 _TOGETHER_NS = 5_000_000_000
 _DIGITS = lazily(r"\d+")
 _OF_PROGRAM = "the error is the program's own, and neither later steps nor a success marker follow it"
+_OF_LIBRARY = "it was raised inside {library}, and neither later steps nor a success marker follow it"
 _OF_HOST = "the driver or the kernel reported it, and neither later steps nor a success marker follow it"
 
 
@@ -46,7 +48,7 @@ def uncaught_exception(run: Run) -> Findings:
     fault, named = _fault(run, own, known)
     yield uncaught_exception.finding(
         f"{_what(first, fault, whoever)}{when(onset)}",
-        _OF_HOST if fault else _OF_PROGRAM,
+        _why(first, fault),
         evidence_of(own),
         onset,
         confidence="high" if first.weight == Weight.OWN else "medium",
@@ -62,6 +64,12 @@ def uncaught_exception(run: Run) -> Findings:
 def _what(first: Failure, fault: str, whoever: str) -> str:
     """Say what failed: a device or a link by the host's own words, else the program by those of its error."""
     return fault or f"{whoever} {'raised' if first.exception else 'failed with'} {short(said(first))}"
+
+
+def _why(first: Failure, fault: str) -> str:
+    """Say whose error it is: of a device or a link, of a package far from the program's own code, or the program's."""
+    library = raised_in(first)
+    return _OF_HOST if fault else _OF_LIBRARY.format(library=library) if library else _OF_PROGRAM
 
 
 def _fault(run: Run, own: tuple[Failure, ...], known: ErrorLine | None) -> tuple[str, tuple[int, ...]]:
