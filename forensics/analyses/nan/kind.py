@@ -12,6 +12,7 @@ from msgspec import Struct
 from forensics.analyses.nan.onset import SPOKEN, NanOnset, nan_onset
 from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.case.curves.loss import curves
+from forensics.case.errors.attributes import attributes
 from forensics.case.evidence import Row
 from forensics.model import Confidence
 from forensics.stats.running import robust
@@ -35,6 +36,8 @@ _LATE = 50
 _SPOKEN_LATE = 10
 #: A first record more intervals in than this has others before it, which the log lacks.
 _INTERVALS = 2
+#: A program prints more than so many lines before its first loss: what stands above them opens an excerpt.
+_OPENING_LINES = 3
 
 
 class Alarm(Struct, frozen=True):
@@ -145,11 +148,13 @@ def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
     """Whether the records begin where the run does: not so many intervals in that others must have been before them.
 
     An attempt that went on from an earlier one may begin at any step. A lone line that names a late step says nothing
-    of the steps before it, and one that names none stands behind the losses that were logged.
+    of the steps before it, and one that names none stands behind the losses that were logged. Where neither a step nor
+    a loss tells, the log must have said something before.
     """
     spoken = found.first.role in SPOKEN
     if found.step is None:
-        return not spoken or found.rows.filter((pl.col("role") == "loss") & (pl.col("at") > _LATE)).is_empty()
+        late = spoken and not found.rows.filter((pl.col("role") == "loss") & (pl.col("at") > _LATE)).is_empty()
+        return not late and not _opens_its_log(found)
     if found.first.row.get("attempt"):
         return True
     if not run.scan("checkpoints").filter(pl.col("kind") == "resumed").head(1).collect().is_empty():
@@ -159,6 +164,15 @@ def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
     if spoken and found.n_before == 0:
         return found.step <= _SPOKEN_LATE
     return found.step <= _LATE or (not spoken and found.step <= _INTERVALS * _interval(found))
+
+
+def _opens_its_log(found: NanOnset) -> bool:
+    """Whether a text log begins with the bad place, or with the traceback that ends in it, without a finite loss."""
+    line = found.first.row["line"]
+    if found.n_before or line is None or found.first.n > _OPENING_LINES:
+        return False
+    head = attributes(found.first.row.get("attrs") or "").get("head_line", "")
+    return min(line, int(head) if head.isdigit() else line) <= _OPENING_LINES
 
 
 def _interval(found: NanOnset) -> int:

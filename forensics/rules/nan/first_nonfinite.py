@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.analyses.nan.kind import kind_of, scale_fell_first
+from forensics.analyses.nan.kind import Kind, kind_of, scale_fell_first
 from forensics.analyses.nan.named import named_operation
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.scale import collapse_of
 from forensics.analyses.nan.series import Shares, Status
 from forensics.analyses.nan.skips import skip_of
 from forensics.analyses.nan.tokens import tokens_outside
+from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import row_of, telling
 from forensics.rules.kit import Causal, Confidence, Findings, Run, Severity, at_step, rule
 
@@ -44,11 +45,19 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
         severity=_severity(found, is_skipped=skip is not None),
         confidence=_confidence(found),
         culprits=() if first.row["rank"] is None or not _told_apart(found) else (first.row["rank"],),
-        cause=kind.cause if failed else found.status.value if skip is None else "skipped_update",
+        cause=_cause(found, kind) if failed else found.status.value if skip is None else "skipped_update",
         causal=_causal(run, found),
         numbers={"bad_records": first.n_bad, "records": first.n, "finite_losses_before": found.n_before},
         next=("forensics nan-origin RUN",),
     )
+
+
+def _cause(found: NanOnset, kind: Kind) -> str:
+    """The kind of origin, or what the program's own line names where nothing that was logged tells one."""
+    row = found.first.row
+    said = row_of(row["code"] or "", row["text"] or "") if found.said and kind.name == "unknown" else None
+    named = said is not None and said.shape == "nan" and not is_kind(said.cause, "general")
+    return said.cause if said is not None and named else kind.cause
 
 
 def _stopped(run: Run, found: NanOnset) -> str:
