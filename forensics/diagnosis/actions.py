@@ -13,13 +13,15 @@ from forensics.analyses.memory.series import MEANINGS
 from forensics.analyses.snapshots.per_device import snapshots
 from forensics.case.backend import backend
 from forensics.case.checkpoints import known
-from forensics.case.errors.failures import standing
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.kinds import row_of_exception
 from forensics.case.errors.raised import raised_in
 from forensics.case.settings import settings
 from forensics.case.trainers import trainers
 from forensics.case.world import world
 from forensics.knowledge.causes import FIX, Cause, Remedy, causes, filled
 from forensics.knowledge.errors import ErrorLine, row_for, row_of
+from forensics.knowledge.libraries import is_library_frame
 from forensics.model import Finding, Shape, Verdict
 from forensics.patterns import lazily
 from forensics.store.run import Run
@@ -37,7 +39,8 @@ _UNKNOWN = "unknown"
 class Situation(Struct, frozen=True):
     """What conditions ask for.
 
-    `on` is the backend or `unknown`, whose memory it is, `ranks`, `saves` and `no_snapshot`; `line` is the error line.
+    `on` is the backend or `unknown`, whose memory it is, `ranks`, `saves`, `no_snapshot` and the like; `line` is the
+    error line.
     """
 
     on: frozenset[str]
@@ -54,7 +57,7 @@ def actions(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Ac
         return ()
     lead = next((f for f in findings if f.identity == verdict.identity and f.shape is verdict.shape), None)
     found = causes().get(verdict.cause)
-    line = _line(lead, verdict.cause)
+    line = _line(lead, _raised(run, lead), verdict.cause)
     if found is None:
         return () if line is None else (Action(line.fix, line.source),)
     now = _situation(run, verdict, lead, line, findings)
@@ -81,17 +84,19 @@ def _advised(run: Run, verdict: Verdict, finding: Finding, findings: Sequence[Fi
     return replace(finding, likely=likely, next=after)
 
 
-def _line(lead: Finding | None, cause: str) -> ErrorLine | None:
+def _line(lead: Finding | None, raised: Failure | None, cause: str) -> ErrorLine | None:
     """The row of the error line that the lead finding rests on, where that speaks of the cause itself."""
     proof = lead.evidence if lead is not None else ()
     told = (row for e in proof for row in (row_of(e.name or "", e.quote), row_of("", e.quote)))
-    return next((one for one in told if one is not None and one.cause == cause), None)
+    thrown = row_of_exception(raised.exception, raised.message, raised.stack) if raised is not None else None
+    return next((one for one in (*told, thrown) if one is not None and one.cause == cause), None)
 
 
 def _situation(
     run: Run, verdict: Verdict, lead: Finding | None, line: ErrorLine | None, findings: Sequence[Finding]
 ) -> Situation:
-    checkpoint, onset = verdict.checkpoint, verdict.onset
+    checkpoint, onset, raised = verdict.checkpoint, verdict.onset, _raised(run, lead)
+    own_code = raised is not None and not all(map(is_library_frame, raised.stack))
     rank = verdict.culprits[0] if len(verdict.culprits) == 1 else onset.rank
     path = checkpoint.path if checkpoint is not None and checkpoint.path is not None else ""
     values = {
@@ -102,7 +107,7 @@ def _situation(
         "checkpoint": "" if not path or _CONTROL.search(path) else shlex.quote(path),
         "saved": "" if checkpoint is None else str(checkpoint.step),
         "next": next((step for step in (lead.next if lead is not None else ()) if not _is_command(step)), ""),
-        "library": _library(run, lead),
+        "library": raised_in(raised) if raised is not None else "",
         "show_nan": next((one.nan.show for one in trainers(run) if one.nan.show), ""),
         "fix": fixing.fix if (fixing := line or row_for(verdict.cause)) is not None else "",
     }
@@ -114,6 +119,8 @@ def _situation(
         "ranks": len(world(run)) > 1,
         "saves": not known(run).is_empty(),
         "no_snapshot": not snapshots(run),
+        "own_code": own_code,
+        "no_own_code": not own_code,
     }
     return Situation(
         on=frozenset({device, _memory(verdict, lead, line), *(s for s, holds in states.items() if holds)} - {""}),
@@ -125,14 +132,13 @@ def _situation(
     )
 
 
-def _library(run: Run, lead: Finding | None) -> str:
-    """The package that raised the error on which the lead finding rests, far from the program's own code."""
+def _raised(run: Run, lead: Finding | None) -> Failure | None:
+    """The error of a crash on which the lead finding rests."""
     if lead is None or lead.shape is not Shape.CRASH:
-        return ""
+        return None
     proof = lead.evidence[0]
     place = (proof.source, proof.locator.line, proof.locator.byte)
-    raised = (f for f in standing(run) if (f.source, f.line, f.byte) == place)
-    return next(map(raised_in, raised), "")
+    return next((f for f in standing(run) if (f.source, f.line, f.byte) == place), None)
 
 
 def _is_command(step: str) -> bool:

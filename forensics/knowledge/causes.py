@@ -5,16 +5,16 @@ after its name), `why`, `confirms`, `likely` (what may have brought it about, th
 order, `source`, `is_known`, false where it says that nothing is known, and `kind`, what it is in the story of a run
 where its shape does not say that: `limit` (the time that was given is over), `after_end` (training had finished),
 `ending` (the program was about to end by itself),
-`general` (a word for any failure of its shape, whatever its reason), `host_memory` (the memory of the host, and not of a device) or
-`no_room` (what a write gives to memory whose backing file has no room).
+`general` (a word for any failure of its shape, whatever its reason), `host_memory` (the memory of the host, and not of
+a device) or `no_room` (what a write gives to memory whose backing file has no room).
 `nature` says whether it comes again (`restarts`), where its shape does not say that.
 `why` and `actions` may be left out where an error line of that cause says it.
 
 An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
-conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu, unknown; host or device; ranks where there
-are several, saves where a checkpoint was saved, no_snapshot where no memory snapshot was, a_trainer or no_trainer where
-one is known or not), `trainer`, `line` (ids of
-error lines), `beside` and `apart` (causes that other findings give, or do not), `given` (other settings with the
+conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu, unknown; host or device; ranks where there are
+several, saves where a checkpoint was saved, no_snapshot where no memory snapshot was, own_code or no_own_code where the
+evidence names a frame of the program or not, a_trainer or no_trainer where one is known or not), `trainer`, `line` (ids
+of error lines), `beside` and `apart` (causes that other findings give, or do not), `given` (other settings with the
 pattern of their values), `setting` with `unless` (a pattern of values) or `within` (two numbers, above the first and up
 to the second) that make it needless, or `where` (a pattern of the values that it is about); `value` is what to set it
 to, or `*0.5` for a half of the present one. `{fix}` is the advice of the error line, `{next}` the first step that the

@@ -118,6 +118,8 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
         "ranks",
         "saves",
         "no_snapshot",
+        "own_code",
+        "no_own_code",
         "a_trainer",
         "no_trainer",
     }

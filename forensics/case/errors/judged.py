@@ -98,7 +98,7 @@ def _judged(run: Run) -> Iterator[Failure]:
             quote=row["text"] or (f"{exception}: {message}" if message else exception),
             where=attrs.get("frame", ""),
             aside="aside" in attrs,
-            stack=_stack(attrs.get("stack", "")),
+            stack=_stack(attrs.get("stack", "")) or tuple(filter(None, [attrs.get("frame")])),
             caught="caught" in attrs,
             head=int(attrs["head_line"]) if attrs.get("head_line", "").isdigit() else None,
         )
