@@ -89,7 +89,7 @@ def _line(lead: Finding | None, raised: Failure | None, cause: str) -> ErrorLine
     proof = lead.evidence if lead is not None else ()
     told = (row for e in proof for row in (row_of(e.name or "", e.quote), row_of("", e.quote)))
     thrown = row_of_exception(raised.exception, raised.message, raised.stack) if raised is not None else None
-    return next((one for one in (*told, thrown) if one is not None and one.cause == cause), None)
+    return next((one for one in (thrown, *told) if one is not None and one.cause == cause), None)
 
 
 def _situation(

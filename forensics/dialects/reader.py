@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from forensics.dialects import _counters, _lines, _times, prefixes
 from forensics.dialects.engine import Matcher, Tables
-from forensics.dialects.events import collectives, elastic, heads, signatures, tracebacks, wrapped
+from forensics.dialects.events import collectives, elastic, headless, heads, signatures, tracebacks, wrapped
 from forensics.dialects.handover import Handover
 from forensics.dialects.spec import Dialect
 
@@ -102,6 +102,8 @@ class Reader:
         cut = _lines.Cut(data, first_line=first_line, offset=offset, first_seq=self._seq)
         events = self._tracebacks.go_on(data) + self._heads.feed(cut)
         suspects, printed = self._chosen(cut)
+        if not offset and not self._seq and (opened := headless.opening(data)) is not None:
+            events += self._tracebacks.headless(*opened)
         if suspects.height:
             suspects = wrapped.mended(suspects, data, offset)
             events += self._scanned(suspects)

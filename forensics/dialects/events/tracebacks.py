@@ -60,6 +60,8 @@ _SPEAKER = lazily(r"\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?$")
 #: Functions by which a program is entered: what reaches them ends it, however it is printed.
 _ENTRIES = frozenset(("<module>", "main", "_main"))
 #: Folders of code that is not the program's own.
+#: The number of no line: 0 is that of the first, and a head that is missing stands before it.
+_BEFORE = -2
 #: A message is over after so many lines.
 _MESSAGE_LINES = 12
 #: So many innermost frames tell what a process waited in.
@@ -190,7 +192,7 @@ def _of_message(found: Traceback, rest: str, number: int) -> bool:
     if number > found.at + _MESSAGE_LINES:
         return True
     if not found.message:
-        found.message = rest.strip()
+        found.message = rest.strip() if found.text.rstrip().endswith(":") else ""
     elif found.root is None and (quoted := _KNOWN.match(rest.lstrip())) is not None and _quotes(found.message):
         found.root = (quoted["exc"], (quoted["message"] or "").strip(), found.frame)
     found.quotes = rest.rstrip().endswith(":")
@@ -261,8 +263,12 @@ class Assembler:
                 events += self._event(row, window, before)
         return events
 
+    def headless(self, row: dict[str, Any], window: bytes) -> list[dict[str, Any]]:
+        """The event of frames without a head, where an exception ends them; `row` is the line before them."""
+        return [event for event in self._event(row, window, b"") if "exc" in orjson.loads(event["attrs"])]
+
     def _event(self, row: dict[str, Any], window: bytes, before: bytes) -> list[dict[str, Any]]:
-        if row["seq"] <= self._read_to.get(row["rank"], -1) or _SCRIPTED.search(before) is not None:
+        if row["seq"] <= self._read_to.get(row["rank"], _BEFORE) or _SCRIPTED.search(before) is not None:
             return []
         self.count += 1
         text = window[: self._bytes].decode("utf-8", "surrogateescape")
@@ -279,7 +285,7 @@ class Assembler:
             place = {"seq": row["seq"] + found.at, "line": row["line"] + skipped.count(b"\n")}
             place |= {"byte": row["byte"] + len(skipped)}
         harmless = _IGNORED.search(before) is not None or "failed with: Traceback" in row["raw"]
-        attrs = {"role": "benign" if harmless else "root", "shape": "crash", "head_line": str(row["line"])}
+        attrs = {"role": "benign" if harmless else "root", "shape": "crash", "head_line": str(max(1, row["line"]))}
         if _ASIDE.search(before) is not None or any(map(_THREAD.search, lines[:2])):
             attrs["aside"] = "yes"
         said = (found.text or row["raw"]).encode("utf-8", "replace").decode()[: self._chars]

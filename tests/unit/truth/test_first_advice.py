@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forensics.model import Outcome, Shape
-from tests.unit.truth._runs import TRACEBACK, said, shape
+from tests.unit.truth._runs import TRACEBACK, judged, said, shape
 
 CRASH = (Outcome.FAILED, Shape.CRASH)
 INSTALLED = "/opt/env/lib/python3.11/site-packages"
@@ -88,3 +88,60 @@ def test_an_assertion_of_a_kernel_is_a_failure_by_itself(tmp_path: Path, place: 
 def test_an_error_of_the_settings_whose_words_stand_below_its_class_is_one(tmp_path: Path) -> None:
     lines = ("omegaconf.errors.InterpolationKeyError:", "Interpolation key 'run_name' not found", "    full_key: dir")
     assert said(tmp_path, lines).cause == "bad_arguments"
+
+
+BEGINS_INSIDE = (
+    '  File "/opt/run/train.py", line 9, in main',
+    "    trainer.evaluate()",
+    f'  File "{INSTALLED}/windmill/loop.py", line 40, in evaluation_loop',
+    "    kept = join(kept, logits)",
+)
+
+
+@pytest.mark.parametrize(
+    ("raised", "what", "first"),
+    [
+        ("AssertionError", Shape.CRASH, "Open the last frame of your own code"),
+        ("RuntimeError: CUDA out of memory. Tried to allocate 4.76 GiB", Shape.OOM, "Wrap the evaluation"),
+    ],
+)
+def test_a_log_that_begins_inside_of_a_traceback_is_read_from_there(
+    tmp_path: Path, raised: str, what: Shape, first: str
+) -> None:
+    report = judged(tmp_path, {"train.log": [*BEGINS_INSIDE, raised, "launcher: a worker ended", "bye"]})
+    assert shape(report.verdict) == (Outcome.FAILED, what)
+    assert report.verdict.actions[0].text.startswith(first)
+    assert [e.locator.line for e in report.findings[report.verdict.lead or 0].evidence] == [5, 1]
+    assert report.verdict.headline.count("launcher") == 0
+
+
+def test_frames_at_the_begin_of_a_log_that_no_exception_ends_are_no_error(tmp_path: Path) -> None:
+    assert said(tmp_path, [*BEGINS_INSIDE, "step 1 loss 2.5"]).outcome is Outcome.CANNOT_SAY
+
+
+@pytest.mark.parametrize(
+    ("function", "raised", "cause"),
+    [
+        ("__getitem__", "AttributeError: 'NoneType' object has no attribute 'shape'", "data_unreadable"),
+        ("forward", "AttributeError: 'NoneType' object has no attribute 'shape'", "uncaught_exception"),
+        ("call", "IndexError: Invalid key: 7 is out of bounds for size 0", "no_samples"),
+        ("call", "IndexError: Invalid key: 7 is out of bounds for size 5", "uncaught_exception"),
+        ("call", "windmill.NotFoundError: There were no checkpoints found in out/run3.", "no_checkpoint_found"),
+        ("call", "RuntimeError: Deadline exceeded: Failed to connect to remote server", "rendezvous_failed"),
+    ],
+)  # fmt: skip
+def test_words_that_name_what_was_missing_are_the_cause(tmp_path: Path, function: str, raised: str, cause: str) -> None:
+    assert said(tmp_path, [*TRACEBACK, *frame(function, "run.py"), raised]).cause == cause
+
+
+@pytest.mark.parametrize(
+    ("file", "first"), [("popen_spawn_posix", "Start the ranks"), ("save", "Define it at the top")]
+)
+def test_what_cannot_be_pickled_at_a_spawn_asks_for_another_launcher(tmp_path: Path, file: str, first: str) -> None:
+    lines = [*TRACEBACK, *frame("dump", f"/opt/{file}.py"), "TypeError: cannot pickle 'weakref' object"]
+    assert said(tmp_path, lines).actions[0].text.startswith(first)
+
+
+def test_a_native_warning_of_an_illegal_access_is_one(tmp_path: Path) -> None:
+    line = "Warning: CUDA warning: an illegal memory access was encountered (function destroyEvent)"
+    assert said(tmp_path, [line]).cause == "illegal_memory_access"
