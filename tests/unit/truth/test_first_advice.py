@@ -26,6 +26,9 @@ def frame(function: str, file: str = "options.py") -> list[str]:
         ("validate_config", "KeyError: 'width'", "uncaught_exception"),
         ("forward", "ValueError: hidden size must be divisible by the heads", "settings_refused"),
         ("forward", "ValueError: too many values to unpack (expected 2)", "uncaught_exception"),
+        ("normalize_config", "TypeError: unsupported operand type(s) for //: 'NoneType' and 'int'", "settings_refused"),
+        ("forward", "TypeError: unsupported operand type(s) for //: 'NoneType' and 'int'", "uncaught_exception"),
+        ("fit", "lightning.fabric.MisconfigurationException: nobody logs what is watched", "settings_refused"),
     ],
 )
 def test_settings_that_a_check_refuses_are_told_by_its_frame_or_its_words(
@@ -127,6 +130,9 @@ def test_frames_at_the_begin_of_a_log_that_no_exception_ends_are_no_error(tmp_pa
         ("call", "IndexError: Invalid key: 7 is out of bounds for size 0", "no_samples"),
         ("call", "IndexError: Invalid key: 7 is out of bounds for size 5", "uncaught_exception"),
         ("call", "windmill.NotFoundError: There were no checkpoints found in out/run3.", "no_checkpoint_found"),
+        ("call", "ValueError: 495 tokens of labels: their length exceeds the maximum of 448", "sample_too_long"),
+        ("call", "ValueError: Label values must be <= vocab_size: 29", "label_out_of_range"),
+        ("call", "RuntimeError: turn() expected at most 8 argument(s) but received 9 argument(s).", "versions_apart"),
         ("call", "RuntimeError: Deadline exceeded: Failed to connect to remote server", "rendezvous_failed"),
     ],
 )  # fmt: skip
@@ -145,3 +151,24 @@ def test_what_cannot_be_pickled_at_a_spawn_asks_for_another_launcher(tmp_path: P
 def test_a_native_warning_of_an_illegal_access_is_one(tmp_path: Path) -> None:
     line = "Warning: CUDA warning: an illegal memory access was encountered (function destroyEvent)"
     assert said(tmp_path, [line]).cause == "illegal_memory_access"
+
+
+BAR = "{label}   {done}%|          | {done}/100 [00:0{s}<?, ?it/s{after}]"
+
+
+@pytest.mark.parametrize("label", ["", "Epoch 1:", "Epoch 1/3:"])
+@pytest.mark.parametrize("after", ["", ", loss=2.10", ", v_num=3"])
+@pytest.mark.parametrize("done", [0, 7])
+def test_a_bar_that_is_drawn_again_where_it_stood_clears_no_error(
+    tmp_path: Path, label: str, after: str, done: int
+) -> None:
+    raised = [*TRACEBACK, "KeyError: 'width'"]
+    bars = [BAR.format(label=label, done=done, s=s, after=after) for s in (1, 4)]
+    verdict = said(tmp_path, [bars[0], *raised, bars[1]])
+    assert (*shape(verdict), verdict.headline[:29]) == (*CRASH, "The run raised KeyError: 'wid")
+
+
+def test_steps_that_go_on_behind_an_error_do_clear_it(tmp_path: Path) -> None:
+    bars = [BAR.format(label="", done=done, s=3, after=", loss=2.10") for done in range(7, 15)]
+    verdict = said(tmp_path, [bars[0], *TRACEBACK, "KeyError: 'width'", *bars[1:]])
+    assert verdict.outcome is not Outcome.FAILED
