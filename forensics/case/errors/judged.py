@@ -6,7 +6,7 @@ Judging sets no severity; rules do.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -98,15 +98,16 @@ def _judged(run: Run) -> Iterator[Failure]:
             quote=row["text"] or (f"{exception}: {message}" if message else exception),
             where=attrs.get("frame", ""),
             aside="aside" in attrs,
-            stack=_stack(attrs.get("stack", "")) or tuple(filter(None, [attrs.get("frame")])),
+            stack=_stack(attrs),
             caught="caught" in attrs,
             head=int(attrs["head_line"]) if attrs.get("head_line", "").isdigit() else None,
         )
 
 
-def _stack(text: str) -> tuple[str, ...]:
-    """Give the frames of a traceback, innermost first."""
-    return tuple(json.loads(text)) if text.startswith("[") else ()
+def _stack(attrs: Mapping[str, str]) -> tuple[str, ...]:
+    """Give the frames of a traceback, innermost first; of a single one only the frame is kept."""
+    text = attrs.get("stack", "")
+    return tuple(json.loads(text)) if text.startswith("[") else tuple(filter(None, [attrs.get("frame")]))
 
 
 def _alone(places: Iterable[tuple[str, int | None, int]]) -> dict[tuple[str, int | None], int]:
@@ -129,7 +130,7 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
     if role == "benign" or (code != "traceback" and stands_for("python_warning", text)):
         return None
     if code == "traceback":
-        frames = _stack(attrs.get("stack", ""))
+        frames = _stack(attrs)
         return of_exception(exception, attrs.get("message", ""), frames) if exception else _of_head(text)
     if code in telling("exception"):
         return of_lone_line(exception, attrs.get("msg", ""), ends_log=at_end)

@@ -83,6 +83,13 @@ def test_a_monitored_barrier_names_ranks_that_left_no_line(tmp_path: Path) -> No
     assert (verdict.shape, verdict.culprits) == (Shape.HANG, (3, 4, 5))
 
 
+def test_the_tasks_that_jax_lists_below_a_barrier_did_not_come(tmp_path: Path) -> None:
+    words = "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Timed out task names:"
+    tasks = [f"/job:jax_worker/replica:0/task:{task}" for task in (5, 2)]
+    verdict = judged(tmp_path, words, *tasks, "a name behind them").verdict
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (2, 5), "never_entered")
+
+
 STUCK = (
     "2026-01-02 03:04:05.6: E external/xla/xla/service/rendezvous.cc:38] This thread has been waiting for `initialize "
     "clique for rank 3` for 20 seconds and may be stuck. Expected 4 threads to join the rendezvous."
