@@ -222,6 +222,12 @@ def test_an_exception_without_frames_names_the_package_of_its_class(tmp_path: Pa
     assert verdict.actions[0].command == "pip show windmill"
 
 
+@pytest.mark.parametrize("raised", ["windmill.PlanError", "windmill.core.errors.PlanError", "json.decoder.BrokenError"])
+def test_a_class_that_a_package_raises_on_purpose_asks_for_no_version(tmp_path: Path, raised: str) -> None:
+    verdict = said(tmp_path, ["step 3 loss 2.5", f"{raised}: eight plans asked for, one can be had"])
+    assert (verdict.cause, verdict.actions[0].command) == ("uncaught_exception", None)
+
+
 def test_a_job_that_slurm_requeues_was_preempted(tmp_path: Path) -> None:
     line = "slurmstepd: error: *** JOB 77 ON gpu3 CANCELLED AT 2026-01-02T03:04:05 DUE TO {} ***"
     assert said(tmp_path / "a", [line.format("JOB REQUEUE")]).cause == "preempted"

@@ -131,6 +131,11 @@ def test_frames_at_the_begin_of_a_log_that_no_exception_ends_are_no_error(tmp_pa
         ("call", "IndexError: Invalid key: 7 is out of bounds for size 5", "uncaught_exception"),
         ("call", "windmill.NotFoundError: There were no checkpoints found in out/run3.", "no_checkpoint_found"),
         ("call", "ValueError: 495 tokens of labels: their length exceeds the maximum of 448", "sample_too_long"),
+        ("call", "AttributeError: /opt/windmill/libmill_cpu.so: undefined symbol: turn_fp16", "binary_mismatch"),
+        ("call", "NameError: name 'bnb' is not defined", "module_missing"),
+        ("call", "NameError: name 'batch' is not defined", "uncaught_exception"),
+        ("call", "AttributeError: 'Linear4bit' object has no attribute 'compute_dtype'", "versions_apart"),
+        ("call", "soundfile.LibsndfileError: Error opening 'data/a.wav': System error.", "file_missing"),
         ("call", "ValueError: Label values must be <= vocab_size: 29", "label_out_of_range"),
         ("call", "RuntimeError: turn() expected at most 8 argument(s) but received 9 argument(s).", "versions_apart"),
         ("call", "RuntimeError: Deadline exceeded: Failed to connect to remote server", "rendezvous_failed"),
@@ -172,3 +177,8 @@ def test_steps_that_go_on_behind_an_error_do_clear_it(tmp_path: Path) -> None:
     bars = [BAR.format(label="", done=done, s=3, after=", loss=2.10") for done in range(7, 15)]
     verdict = said(tmp_path, [bars[0], *TRACEBACK, "KeyError: 'width'", *bars[1:]])
     assert verdict.outcome is not Outcome.FAILED
+
+
+def test_a_spread_that_is_no_number_is_a_nan_of_the_weights(tmp_path: Path) -> None:
+    verdict = said(tmp_path, [*TRACEBACK, "RuntimeError: normal expects all elements of std >= 0.0"])
+    assert shape(verdict) == (Outcome.FAILED, Shape.NAN)
