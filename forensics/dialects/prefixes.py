@@ -20,7 +20,7 @@ _PARTS = (
     r"(?: {0,4}(?P<srun>\d{1,5}): )?"
     r"(?:\[default(?P<local>\d{1,7})\]:\s?)?"
     r"(?:(?:" + _HOST + r")?\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?)?"
-    r"(?:\(\w+(?: pid=\d+)?(?:, ip=[\d.]+)?\) )?"
+    r"(?:\((?:\w+(?: pid=\d+)?|pid=\d+)(?:, ip=[\d.]+)?\) )?"
     r"(?:\[\d{5,}\] )?"
 )
 PATTERN = rf"^{_PARTS}"
@@ -30,7 +30,7 @@ _RANKS = ("rank", "mpi", "srun", "local")
 _MAYBE = (
     r"^(?:"
     + _DATE
-    + r"\[\d+,|\[(?:pod/|\d+,\d+\]<|\d{5,}\] |default\d|[Rr]ank|RANK)|pod/|\(\w+ pid=|"
+    + r"\[\d+,|\[(?:pod/|\d+,\d+\]<|\d{5,}\] |default\d|[Rr]ank|RANK)|pod/|\((?:\w+ )?pid=|"
     + _HOST
     + r"\[(?:[Rr]ank|RANK)[ _:]?\d)"
 )
