@@ -73,8 +73,7 @@ class Rule(Struct, frozen=True):
 
     `config` is the class of the thresholds that its page lists; `find(run, config)` gives its findings, or `find(run)`
     where it reads none of them itself: they are those of an analysis, which asks the run for them. Where the rule is
-    `about` something, that comes behind the run, and without it there is no finding. `page` is empty where the page is
-    a file, which nothing but its readers opens.
+    `about` something, that comes behind the run, and without it there is no finding.
     """
 
     id: str
@@ -83,15 +82,14 @@ class Rule(Struct, frozen=True):
     needs: tuple[str, ...]
     find: FunctionType
     config: type | None
-    page: str
     origin: str
     usual: Declared = field(default_factory=Declared)
     about: Callable[[Any], object] | None = None
 
     @property
     def doc(self) -> str:
-        """The page of the rule, which begins with `ID slug: one sentence`."""
-        return self.page or f"{self.id} {self.slug}: {_page_of(self.origin, self.id)}"
+        """The page of the rule, which begins with `ID slug: one sentence`; nothing but its readers opens the file."""
+        return f"{self.id} {self.slug}: {_page_of(self.origin, self.id)}"
 
     def __call__(self, run: object, config: object = None) -> Iterator[Finding]:
         """Give what the rule finds in a run (a `Run` of the store); without `config` by its own thresholds."""
@@ -155,7 +153,7 @@ class Registry(Struct, frozen=True):
 
 
 def rule(
-    name: str = "",
+    name: str,
     *,
     needs: tuple[str, ...],
     about: Callable[[Any], object] | None = None,
@@ -165,21 +163,17 @@ def rule(
 ) -> Callable[[Callable[..., Iterator[Finding]]], Rule]:
     """Make a rule of a function that reads the tables `needs`; its findings are `usual` where they say nothing else.
 
-    `name` is `ID slug`, and the rule's page the file `pages/ID.md` beside its module. A module of one rule may do
-    without: then its docstring is the page, and begins with `ID slug: one sentence`; the name of a shape may stand in
-    place of `name`. The shape is that of the id, `config` the class of the function's last parameter, unless another
-    is given. `about` is what a run is asked for first: the function gets it behind the run, and only where there is
-    something.
+    `name` is `ID slug`, and the rule's page the file `pages/ID.md` beside its module. The shape is that of the id,
+    `config` the class of the function's last parameter, unless another is given. `about` is what a run is asked for
+    first: the function gets it behind the run, and only where there is something.
     """
-    named_shape = name if name in SHAPES.values() else ""
+    rule_id, slug = name.split()
+    of = Shape(shape or SHAPES[rule_id[:3]])
 
     def declared(function: Callable[..., Iterator[Finding]]) -> Rule:
-        page = "" if name and not named_shape else _module_doc(function)
-        rule_id, slug = (page.split(":", 1)[0] if page else name).split()
         found = cast("FunctionType", function)
-        of = Shape(shape or named_shape or SHAPES[rule_id[:3]])
         asked = config or _parameter(found, 1 if about is None else 2)
-        return Rule(rule_id, slug, of, needs, found, asked, page, function.__module__, usual, about)
+        return Rule(rule_id, slug, of, needs, found, asked, function.__module__, usual, about)
 
     return declared
 
@@ -234,7 +228,7 @@ def _parameter(function: FunctionType, place: int) -> type | None:
 @cache
 def _page_of(module: str, rule_id: str) -> str:
     place = files(module.rpartition(".")[0]) / "pages" / f"{rule_id}.md"
-    return place.read_text(encoding="utf-8")
+    return place.read_text(encoding="utf-8").rstrip()
 
 
 @cache
@@ -262,10 +256,13 @@ def _loaded_entries(kind: Kind) -> Iterator[tuple[str, ModuleType | Exception]]:
     for entry in sorted(_entry_points().select(group=f"forensics.{kind}"), key=lambda e: e.name):
         try:
             loaded = entry.load()
+            module = loaded if isinstance(loaded, ModuleType) else importlib.import_module(entry.module)
+            for one in _plugins(module):
+                _ = one.doc  # a rule without a page is as broken as one that cannot be imported
         except Exception as error:  # noqa: BLE001 - a third party's plugin may fail in any way; it is shown, not hidden
             yield entry.value, error
         else:
-            yield entry.value, loaded if isinstance(loaded, ModuleType) else importlib.import_module(entry.module)
+            yield entry.value, module
 
 
 def values(package: str, name: str, kind: type[T]) -> tuple[T, ...]:

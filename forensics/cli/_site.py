@@ -65,8 +65,8 @@ def index(rules: tuple[Rule, ...]) -> Iterator[str]:
 
 
 def page(rule: Rule) -> Iterator[str]:
-    """Write one rule's page: its docstring, with its examples as tables, and its thresholds."""
-    title, _, body = catalogue.page(rule).partition("\n\n")
+    """Write one rule's page, with its examples as tables, and its thresholds."""
+    title, _, body = rule.doc.partition("\n\n")
     yield from (f"# {rule.id} {rule.slug}", "", f"{marked(_capital(catalogue.sentence(title)))}", "")
     reads = ", ".join(f"[`{name}`](../tables.md#{name})" for name in rule.needs)
     yield from (f"Shape `{rule.shape.value}`; reads {reads}.", "")

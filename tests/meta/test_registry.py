@@ -27,7 +27,7 @@ def test_every_kind_of_plugin_is_found(kind: str) -> None:
 
 
 @pytest.mark.parametrize("rule", LOADED.rules, ids=lambda r: r.id)
-def test_a_rule_is_named_by_its_docstring(rule: Rule) -> None:
+def test_a_rule_is_named_by_its_declaration(rule: Rule) -> None:
     assert ID.fullmatch(rule.id)
     assert re.match(rf"{rule.id} {rule.slug}: .+", rule.doc)
     assert set(rule.needs) <= set(TABLES)
@@ -65,16 +65,37 @@ def _forget() -> None:
         cached.cache_clear()
 
 
-def test_a_broken_third_party_plugin_becomes_a_placeholder_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = EntryPoint(name="bad", value="no_such_module:rule", group="forensics.rules")
-    monkeypatch.setattr(registry, "entry_points", lambda: EntryPoints([broken]))
+def broken_beside_ours(monkeypatch: pytest.MonkeyPatch, rule: str) -> list[tuple[str, str, str]]:
+    """What of the rules is broken where another distribution names one."""
+    named = EntryPoint(name="other", value=rule, group="forensics.rules")
+    monkeypatch.setattr(registry, "entry_points", lambda: EntryPoints([named]))
     _forget()
     try:
-        found = registry.load("rules").broken
+        return [(b.kind, b.name, b.why) for b in registry.load("rules").broken]
     finally:
         _forget()
-    assert [(b.kind, b.name) for b in found] == [("rules", "no_such_module:rule")]
-    assert "ModuleNotFoundError" in found[0].why
+
+
+def test_a_broken_third_party_plugin_becomes_a_placeholder_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = broken_beside_ours(monkeypatch, "no_such_module:rule")
+    assert [(kind, name) for kind, name, _ in found] == [("rules", "no_such_module:rule")]
+    assert "ModuleNotFoundError" in found[0][2]
+
+
+def test_a_rule_of_another_distribution_without_its_page_is_a_placeholder_that_names_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "tide_rules"
+    (package / "pages").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    declared = "from forensics.rules.kit import rule\n@rule('LRN901 tide', needs=())\ndef tide(run): ...\n"
+    (package / "tide.py").write_text(declared, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    ((kind, name, why),) = broken_beside_ours(monkeypatch, "tide_rules.tide:tide")
+    assert (kind, name) == ("rules", "tide_rules.tide:tide")
+    assert "LRN901.md" in why
+    (package / "pages/LRN901.md").write_text("the tide is out.", encoding="utf-8")
+    assert broken_beside_ours(monkeypatch, "tide_rules.tide:tide") == []
 
 
 def test_a_renderer_is_found_by_its_name_and_the_others_are_not_loaded_for_it() -> None:
@@ -93,7 +114,9 @@ def test_no_plugin_of_ours_is_broken() -> None:
     assert registry.broken() == registry.load().broken
 
 
-def test_every_page_is_that_of_a_rule_which_says_nothing_of_it_in_its_module() -> None:
+def test_every_rule_has_a_page_and_every_page_a_rule() -> None:
     pages = {path.stem: path for path in (Path(registry.__file__).parent / "rules").rglob("pages/*.md")}
-    assert set(pages) == {rule.id for rule in LOADED.rules if not rule.page}
-    assert all(rule.doc == f"{rule.id} {rule.slug}: {pages[rule.id].read_text('utf-8')}" for rule in LOADED.rules)
+    assert set(pages) == {rule.id for rule in LOADED.rules}
+    assert all(
+        rule.doc == f"{rule.id} {rule.slug}: {pages[rule.id].read_text('utf-8').rstrip()}" for rule in LOADED.rules
+    )

@@ -1,4 +1,4 @@
-"""Every rule's docstring is its page and its test: sections complete, examples true, `needs` honest.
+"""Every rule's page is its test: sections complete, examples true, `needs` honest.
 
 An example claims the whole list of findings, one `=>` line for each, in the order in which the rule gives them.
 """

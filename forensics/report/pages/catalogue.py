@@ -33,11 +33,6 @@ def thresholds(rule: Rule) -> tuple[tuple[str, str, Any], ...]:
     return tuple((name, str(kinds[name]), getattr(default, name)) for name in field_names(default))
 
 
-def page(rule: Rule) -> str:
-    """Give the rule's docstring, indentation removed."""
-    return inspect.cleandoc(rule.doc)
-
-
 def sentence(doc: str) -> str:
     """Give the first paragraph of a docstring as one line, without the `ID name:` it may begin with."""
     first = " ".join(inspect.cleandoc(doc).split("\n\n", 1)[0].split())
@@ -64,9 +59,9 @@ def rules(every: Iterable[Rule], form: str, style: Style = PLAIN) -> Iterator[st
 def explanation(rule: Rule, form: str) -> Iterator[str]:
     """Explain one rule as text, JSON or Markdown; as text in two screens, with the examples that fit."""
     if form == "json":
-        yield encoded({"schema": "forensics.rule/1", "tool": tool(), **_rule(rule), "doc": page(rule)})
+        yield encoded({"schema": "forensics.rule/1", "tool": tool(), **_rule(rule), "doc": rule.doc})
     elif form == "markdown":
-        yield from (f"# {page(rule).rstrip()}", "", *_settings(rule, "- `{}`: {} = `{!r}`", above=("",)))
+        yield from (f"# {rule.doc}", "", *_settings(rule, "- `{}`: {} = `{!r}`", above=("",)))
     else:
         yield from _screens(rule)
 
@@ -89,7 +84,7 @@ def _range(row: Range) -> str:
 
 def _screens(rule: Rule) -> Iterator[str]:
     """Give a page for a terminal: its prose, its thresholds, and as many examples as leave it two screens long."""
-    prose, *examples = _EXAMPLES.split(page(rule).rstrip())
+    prose, *examples = _EXAMPLES.split(rule.doc)
     head = [line for paragraph in prose.rstrip().split("\n\n") for line in (*wrap(paragraph, COLUMNS), "")]
     tail = ["", *_wrapped(_settings(rule, "    {}: {} = {!r}"), "  ")]
     blocks = [list(_wrapped(_CONTINUED.sub(" ", e).rstrip().split("\n"), " " * 8)) for e in examples]

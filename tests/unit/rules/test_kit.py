@@ -1,4 +1,4 @@
-"""LRN900 declared: what a rule is written with, its declaration, its proof and its onset."""
+"""What a rule is written with: its declaration, its proof and its onset."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_onset_has_the_step_that_is_counted_over_all_else_the_one_of_the_row(
     assert onset_at({"step": 5, "start_ns": 8, "rank": None}) == Onset(step=5, t_ns=8)
 
 
-@rule("learning", needs=("metrics",), severity="warning", confidence="low", cause="plateau", causal="context")
+@rule("LRN900 declared", needs=("metrics",), severity="warning", confidence="low", cause="plateau", causal="context")
 def declared(_run: Run) -> Iterator[Finding]:
     yield declared.finding("said", "because", (PLACE,))
     yield declared.finding("said", "because", (PLACE,), severity="error", causal="root", shape="nan", culprits=(2,))
@@ -61,7 +61,7 @@ def test_what_a_finding_says_itself_goes_before_its_declaration() -> None:
 
 
 def test_a_finding_that_nobody_grades_is_a_fault_of_the_rule() -> None:
-    bare = Rule("LRN901", "bare", Shape.LEARNING, (), declared.find, None, "", "here")
+    bare = Rule("LRN901", "bare", Shape.LEARNING, (), declared.find, None, "here")
     with pytest.raises(TypeError):
         bare.finding("said", "because", (PLACE,))
 
@@ -72,9 +72,8 @@ def test_a_name_that_stands_for_nothing_is_refused() -> None:
         named({"severity": "grave"})
 
 
-def test_a_rule_that_is_named_has_its_page_in_a_file_beside_its_module() -> None:
+def test_a_rule_has_its_page_in_a_file_beside_its_module() -> None:
     near = next(one for one in load("rules").rules if one.id == "SLO003")
-    assert near.page == ""
     assert near.doc.startswith("SLO003 step-time-ramp: steps became slower and slower, without a jump.\n")
 
 
