@@ -1,8 +1,10 @@
-"""How programs write one thing, from the files of `vocabulary/`: names of frames, metrics, settings, files, kernels.
+"""How programs write one thing: words of frames, metrics, settings, files, kernels, and keys that are its name.
 
-A row has `row` (its name), `means` (what its words stand for), `words` (a search in the text), `like` (texts that it
-fits), `unlike` (near misses, which no row of its meaning fits) and `source`. Rows of one meaning are alternatives.
-Patterns are run by `re` and by polars: no look-around, no back-reference.
+A row of the files of `vocabulary/` has `row` (its name), `means` (what its words stand for), `words` (a search in the
+text), `like` (texts that it fits), `unlike` (near misses, which no row of its meaning fits) and `source`. Rows of one
+meaning are alternatives. Patterns are run by `re` and by polars: no look-around, no back-reference. A row of
+`keys.jsonl` has `row`, `means`, `keys` (each compared whole) and `source`; rows of one meaning follow one another, the
+best key first.
 """
 
 from __future__ import annotations
@@ -51,6 +53,38 @@ def stands_for(means: str, text: str) -> bool:
         KeyError: when no row has the meaning.
     """
     return _compiled(means).search(text) is not None
+
+
+class Keys(Struct, frozen=True):
+    """Keys of one meaning; the fields are those of the table."""
+
+    row: str
+    means: str
+    keys: tuple[str, ...]
+    source: str
+
+
+@cache
+def every_key() -> tuple[Keys, ...]:
+    """Every row of keys, in the order of the file."""
+    return tuple(Keys(**frozen(row)) for row in rows_of("keys.jsonl"))
+
+
+def keys_of(means: str) -> tuple[str, ...]:
+    """Give the keys of one meaning, the best first.
+
+    Raises:
+        KeyError: when no row has the meaning.
+    """
+    return _keys_by_meaning()[means]
+
+
+@cache
+def _keys_by_meaning() -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for one in every_key():
+        found[one.means] = (*found.get(one.means, ()), *one.keys)
+    return found
 
 
 @cache

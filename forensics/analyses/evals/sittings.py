@@ -12,16 +12,13 @@ from msgspec import Struct
 
 from forensics.analyses.evals.results import Key, Row, courses, settings_of
 from forensics.formats.evals.checkpoint_names import step_in
-from forensics.knowledge.vocabulary import stands_for
+from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.store.run import Run
 
 _EARLIEST = -(1 << 62)
-_STEPS = ("step", "global_step", "train_step", "training_step", "checkpoint_step", "ckpt_step", "iteration", "iter")
+_STEPS = keys_of("step_of_result")
 #: Settings that name the weights that were loaded, the nearest to them first.
-_WEIGHTS = (
-    *("model_args.revision", "model_args.peft", "model_args.pretrained", "model_args.model", "model_args.path"),
-    *("model_args.model_name", "checkpoint", "ckpt", "weights", "checkpoint_path", "model_path"),
-)
+_WEIGHTS = keys_of("weights_of_setting")
 _Order = tuple[int, bool, int, str]
 
 

@@ -11,14 +11,11 @@ from msgspec import Struct
 
 from forensics.compare.config._keys import OTHER, Concept, concept_of, normalised
 from forensics.compare.config._values import Value, value_of
-from forensics.knowledge.vocabulary import stands_for
+from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.store.run import Run
 
 _FAMILIES = ("config", "generation", "tokenizer", "versions", "weights")
-_NAMES = (
-    *("name", "path", "id", "dataset", "dataset_path", "repo_id", "source", "domain", "hf_name", "data_path"),
-    *("source_name", "identifier", "dataset_name", "corpus", "dataset_id", "alias"),
-)
+_NAMES = keys_of("name_in_a_list_of_tables")
 
 
 class Entry(Struct, frozen=True):

@@ -8,34 +8,14 @@ from collections.abc import Sequence
 from forensics.compare.config._entries import Entry
 from forensics.compare.config._pairs import Pair
 from forensics.compare.config._values import Value, distance
-from forensics.knowledge.vocabulary import stands_for
+from forensics.knowledge.vocabulary import keys_of, stands_for
 
 #: A number that doubles has the whole weight, one that hardly changes this share of it.
 _SMALL = 0.4
 _DEFAULT = 0.5
 _SAME_BATCH = 0.3
 _PATCH = 0.5
-_LEAVES = {
-    "global": ("global_batch_size", "global_train_batch_size", "train_batch_size", "gbs"),
-    "micro": (
-        *("micro_batch_size", "per_device_train_batch_size", "train_micro_batch_size_per_gpu", "device_batch_size"),
-        *("device_train_microbatch_size", "local_batch_size", "per_device_batch_size", "batch_size", "mbs"),
-    ),
-    "accumulation": (
-        *("gradient_accumulation_steps", "grad_accum_steps", "accumulate_grad_batches", "grad_accum", "update_freq"),
-        *("gradient_accumulation", "accum_steps", "batch_accumulation_per_replica"),
-    ),
-    "devices": (
-        *("world_size", "distributed_world_size", "num_gpus", "n_gpus", "nproc_per_node", "num_processes", "devices"),
-        "gpu_count",
-    ),
-    "replicas": ("dp", "dp_size", "data_parallel_size", "dp_replicas"),
-    "nodes": ("num_nodes", "nnodes"),
-    "tensor": ("tensor_model_parallel_size", "tensor_parallel_size", "tensor_parallel_degree", "tp_size", "tp"),
-    "pipeline": ("pipeline_model_parallel_size", "pipeline_parallel_size", "pipeline_parallel_degree", "pp_size", "pp"),
-    "context": ("context_parallel_size", "context_parallel_degree", "cp_size", "cp"),
-}
-_WORLD = frozenset({"world_size", "distributed_world_size", "num_processes"})
+_PARTS = ("global", "micro", "accumulation", "devices", "replicas", "nodes", "tensor", "pipeline", "context")
 
 
 def score_of(pair: Pair, batches: tuple[float | None, float | None]) -> tuple[float, str]:
@@ -74,7 +54,8 @@ def effective_batch(every: Sequence[Entry], launched: float | None = None) -> fl
     Replicas are the devices, as the settings or else the launcher says (`launched`), over the degrees of tensor,
     pipeline and context parallelism.
     """
-    known = {what: found for what, leaves in _LEAVES.items() if (found := _stated(every, leaves)) is not None}
+    leaves = {part: keys_of(f"batch_{part}_setting") for part in _PARTS}
+    known = {part: found for part, keys in leaves.items() if (found := _stated(every, keys)) is not None}
     if "global" in known:
         return known["global"][0]
     if "micro" not in known:
@@ -83,7 +64,7 @@ def effective_batch(every: Sequence[Entry], launched: float | None = None) -> fl
     if "replicas" in known:
         return micro * known["replicas"][0]
     devices, leaf = known.get("devices", (launched or 1.0, "world_size"))
-    if leaf not in _WORLD:
+    if leaf not in keys_of("processes_setting"):
         devices *= known.get("nodes", (1.0, ""))[0]
     split = math.prod(known.get(what, (1.0, ""))[0] for what in ("tensor", "pipeline", "context"))
     replicas = devices / split if devices % split == 0 else devices

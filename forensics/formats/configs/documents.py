@@ -18,6 +18,7 @@ from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
@@ -39,13 +40,7 @@ _NOT = lazily(
     r"|(?:^|/)\.(?:github|vscode|idea|circleci|ipynb_checkpoints)/"
 )
 #: A top-level key that only measurements, traces, evaluation results or data have.
-_OTHERS = frozenset(
-    {
-        *("traceEvents", "log_history", "entries", "pg_config", "segments", "device_traces", "results", "samples"),
-        *("predictions", "task_hashes", "n-samples", "versions", "weight_map", "cells", "nbformat", "features"),
-        *("image_id", "runs", "charts", "events", "records", "history", "scores"),
-    }
-)
+_OTHERS = frozenset(keys_of("not_in_settings"))
 _COMMON = lazily(
     r"^(?:lr|learning_rate|max_lr|seed|(?:\w+_)?batch_size|max_steps|num_(?:train_)?epochs|weight_decay|optimizer"
     r"|model(?:_name(?:_or_path)?|_type)?|vocab_size|hidden_size|num_(?:hidden_)?layers|dataset(?:_name)?|data_path"

@@ -11,26 +11,19 @@ from forensics.formats.evals._tree import COUNTS, TASKS, Scored
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
 from forensics.formats.rows.json_records import Offsets
 from forensics.knowledge.scores import is_share
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
 
-_MODELS = ("checkpoint", "ckpt", "weights", "model_path", "checkpoint_path", "model_name", "model", "model_id")
-_STEPS = (
-    *("step", "global_step", "train_step", "training_step", "checkpoint_step", "ckpt_step", "iteration", "iter"),
-    "steps",
-)
-_SHOTS = ("num_fewshot", "n_shot", "num_shots", "n_shots", "nshot", "shots", "few_shot", "fewshot", "k_shot")
-_VERSIONS = ("task_version", "dataset_version", "version")
+_MODELS = keys_of("model_of_result")
+_STEPS = (*keys_of("step_of_result"), "steps")
+_SHOTS = keys_of("shots_of_result")
+_VERSIONS = keys_of("version_of_result")
 #: A word of a path that says that it holds evaluations.
 _SAYS = lazily(
     r"(?i)(?:^|[/_.-])(?:eval\w*|bench\w*|results?|scores?|leaderboard|baseline\w*|test_metrics|accuracy)(?=[/_.\-\d]|$)"
 )
 #: What only records of training hold.
-_TRAINS = frozenset(
-    (
-        *("lr", "learning_rate", "grad_norm", "train_loss", "train/loss", "loss_scale"),
-        *("optimizer_step", "log_history"),
-    )
-)
+_TRAINS = frozenset(keys_of("only_in_training"))
 #: Words of a file's name that name no task.
 _NO_TASK = lazily(
     r"(?i)(?:eval(?:uation)?s?|results?|scores?|metrics?|summary|output|benchmarks?|accuracy|final|last|best|latest|all"

@@ -9,9 +9,10 @@ from msgspec import Struct, field
 
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.out import Out
+from forensics.knowledge.vocabulary import keys_of
 
 _INT64 = range(-(1 << 63), 1 << 63)
-_PLAIN = frozenset(("alias", "name", "sample_len", "sample_count", "num_samples", "n_samples", "group", "task"))
+_PLAIN = frozenset(keys_of("plain_in_results"))
 
 
 class EvalRow(NamedTuple):

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from forensics.io.tables import named_rows
 from forensics.io.tolerant_json import dumps
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
 
 _LONG = 120
@@ -24,15 +24,11 @@ _ADDRESS = lazily(r"<function|<bound method| at 0x[0-9a-f]+")
 _PAIR = lazily(r"\s*([\w.\-]+)\s*=\s*((?:\{[^}]*\}|\[[^\]]*\]|[^,])*)")
 
 
-def _keys_of(place: str) -> tuple[str, ...]:
-    return tuple(row["key"] for row in named_rows("forensics.formats.evals", "settings.tsv") if row["place"] == place)
-
-
 #: What a task's own configuration says of its prompt, its documents and its score.
-TASK_KEYS = _keys_of("task")
+TASK_KEYS = keys_of("task_setting")
 #: What holds for the whole file, by place in the document.
-FILE_KEYS = _keys_of("file")
-CONFIG_KEYS = _keys_of("config")
+FILE_KEYS = keys_of("results_setting")
+CONFIG_KEYS = keys_of("results_config_setting")
 
 
 def short(value: object) -> str | float | bool | None:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from forensics.formats.evals._settings import flat
 from forensics.knowledge.scores import metric_of
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
 from forensics.values import replace
 
@@ -23,41 +24,19 @@ Path = tuple[str | int, ...]
 _DEEPEST, _MOST = 12, 100_000
 #: Settings of one object, nested ones included, that are kept.
 _MOST_SETTINGS = 100
-TASKS = ("task", "task_name", "dataset", "dataset_name", "benchmark", "benchmark_name", "subject", "eval_name", "suite")
-_METRICS = ("metric", "metric_name", "measure")
-_VALUES = ("value", "mean", "score", "result", "main_score")
+TASKS = keys_of("task_of_result")
+METRICS = keys_of("metric_of_result")
+_VALUES = keys_of("value_of_result")
 #: Keys that say where results are, not of what, unless they stand beside tasks.
-_SUMMARIES = frozenset(("overall", "all", "summary", "aggregate", "aggregated", "average", "averages", "mean"))
+_SUMMARIES = frozenset(keys_of("summary_of_results"))
 #: Keys that say where results are, not of what.
-_CONTAINERS = frozenset(
-    (
-        *("results", "result", "scores", "metrics", "metric", "tasks", "task", "evaluation"),
-        *("evaluations", "eval", "evals", "benchmarks", "benchmark", "datasets", "data", "output"),
-        *("outputs", "records", "items", "runs", "stats", "accuracy_by_task", "per_task", "value"),
-        *("score", "main"),
-    )
-)
+_CONTAINERS = frozenset(keys_of("container_of_results"))
 #: What is logged of single documents, or of training.
-_NOT_RESULTS = frozenset(
-    (
-        *("samples", "predictions", "per_sample", "per_example", "examples", "details", "logs"),
-        *("history", "log_history", "instances", "outputs_by_doc", "completions", "responses"),
-        *("generations",),
-    )
-)
-_OF_ONE_DOCUMENT = frozenset(
-    (
-        *("prediction", "predicted", "response", "completion", "generation", "question", "answer"),
-        *("target", "gold", "reference", "doc_id", "doc_hash", "sample_id", "question_id"),
-        *("instance_id", "resps", "filtered_resps"),
-    )
-)
+_NOT_RESULTS = frozenset(keys_of("not_of_results"))
+_OF_ONE_DOCUMENT = keys_of("of_one_document")
 _ERROR = lazily(r"(?i)(?:^|_)(?:stderr|std_?err(?:or)?|se|sem)$")
 #: Counts of documents, the plainest first.
-COUNTS = (
-    *("n", "num_samples", "n_samples", "num_examples", "n_examples", "num_docs", "n_docs", "num_questions"),
-    *("num_problems", "num_instances", "n_total", "total", "documents", "num_fewshot_docs"),
-)
+COUNTS = keys_of("documents_of_result")
 
 
 class Scored(Struct, frozen=True):
@@ -135,7 +114,7 @@ def _of_object(cells: Mapping[str, object], path: Path) -> Iterator[Scored]:
 
 def _named(cells: Mapping[str, object]) -> tuple[str, str] | None:
     """The key of the value of an object that names its metric, and the metric."""
-    metric = next((cells[key] for key in _METRICS if isinstance(cells.get(key), str)), None)
+    metric = next((cells[key] for key in METRICS if isinstance(cells.get(key), str)), None)
     if metric is None:
         name = cells.get("name")
         name = cast("dict[str, object]", name).get("name") if isinstance(name, dict) else name

@@ -18,27 +18,14 @@ from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import Line, settle
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _NAME = lazily(r"samples_(?P<task>.+?)(?:_\d{4}-\d\d-\d\dT[\d\-.]+)?\.jsonl(?:\.gz|\.zst)?$")
 _BATCH = 50_000
 _MOST_ROWS = 5_000_000
-_NOT_METRICS = frozenset(
-    [
-        "doc_id",
-        "doc",
-        "target",
-        "arguments",
-        "resps",
-        "filtered_resps",
-        "filter",
-        "metrics",
-        "doc_hash",
-        "prompt_hash",
-        "target_hash",
-    ]
-)
+_NOT_METRICS = frozenset(keys_of("not_a_metric_of_sample"))
 _NEEDED = ("doc_id", "resps")
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from forensics.errors import NotMine
 from forensics.formats.evals._own import identifies, own_rows, row_of, trains
 from forensics.formats.evals._rows import EvalRow, EvalRows
-from forensics.formats.evals._tree import COUNTS, TASKS, Scored, scores_in
+from forensics.formats.evals._tree import COUNTS, METRICS, TASKS, Scored, scores_in
 from forensics.formats.rows.delimited import complaint, first_rows, rows_of
 from forensics.formats.rows.json_records import JsonLines, Offsets, number, record_of
 from forensics.formats.rows.out import Out
@@ -21,12 +21,13 @@ from forensics.formats.rows.text import head_lines, settle
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.knowledge.scores import is_share, metric_of
+from forensics.knowledge.vocabulary import keys_of
 from forensics.registry import Sniff, ingester
 
 _SAMPLE_ROWS = 20
 _HEAD = 1 << 16
-_METRICS, _VALUES = ("metric", "metric_name", "measure"), ("value", "score", "mean", "result")
-_BESIDE = frozenset(("version", "mode", "stderr", "step"))
+_VALUES = keys_of("value_of_line")
+_BESIDE = keys_of("beside_a_result")
 _TRUTH: Mapping[str, object] = {"true": True, "false": False, "": None, "none": None, "null": None}
 
 
@@ -99,11 +100,11 @@ def _scores(names: list[str], cells: list[str]) -> Iterator[Scored]:
     told = {name: _cell(cell) for name, cell in zip(names, cells, strict=False)}
     lower = {name.lower(): name for name in names}
     task = next((str(told[lower[key]]) for key in TASKS if key in lower and told.get(lower[key]) is not None), "")
-    metric = next((told.get(lower[key]) for key in _METRICS if key in lower), None)
+    metric = next((told.get(lower[key]) for key in METRICS if key in lower), None)
     value = next((lower[key] for key in _VALUES if key in lower), None)
     columns: list[tuple[str, str, str, Mapping[str, object]]]
     if isinstance(metric, str):
-        others = [name for name in names if name.lower() not in (*TASKS, *_METRICS, *COUNTS, *_BESIDE)]
+        others = [name for name in names if name.lower() not in (*TASKS, *METRICS, *COUNTS, *_BESIDE)]
         columns = [(value, task, metric, {})] if value is not None else []
         columns = columns or [(name, task, metric, {"model": name}) for name in others]
     else:
