@@ -29,21 +29,9 @@ from forensics.dialects.learned.masking import NUMBER, Slot, names_hold, shape_o
 from forensics.dialects.learned.nameless import nameless
 from forensics.dialects.learned.save_lines import CHECKPOINT_LINES
 from forensics.dialects.spec import Dialect
+from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 
-_STEP = lazily(
-    r"(?:(?:global|train|training|num|n|total)_?)?(?:steps?|iters?|iterations?|updates?|timesteps?)"
-    r"|it|batch(?:es|_idx|_id)?|minibatch|mb|步数?|步骤|迭代(?:次数)?|ステップ|스텝"
-)
-_WITHIN = lazily(r"batch(?:es|_idx|_id)?|minibatch|mb|iters?|iterations?|it|i")
-_EPOCH = lazily(r"ep(?:ochs?)?|轮次?|轮数|周期|エポック|에포크|에폭")
-_METRIC = lazily(
-    r"(?i)(?:^|[\W_\d])(?:\w*loss(?:es)?|err(?:or)?|acc(?:uracy)?|ppl|perplexity|rewards?|returns?|grad\w*|gnorm|lr|"
-    r"learning.?rate|mae|[rn]*mse|b[pi]b|bpc|nll|kl|entropy|auc|auroc|f1|dice|m?iou|map|bleu|[wc]er|psnr|ssim|fid|elbo|"
-    r"score|precision|recall|top[ -]?[15]|l[12])(?:$|[\W_\d])|损失|損失|손실|准确率|精度|정확도|学习率|学習率|학습률"
-)
-_LOSS = lazily(r"(?i)loss|损失|損失|손실|grad.?norm|gnorm|nll|ppl|perplexity|cross.?entropy")
-_RATE = lazily(r"(?i)(?:^|[\W_])(?:lr|learning|weight|min|max)(?:$|[\W_])|学习率|学習率|학습률|最佳|最小|最大|最低")
 _JUNK = lazily(
     r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/(?!(?:mean|std|min|max|sum|median)$)"
     r"|(?:^|\W)(?:line|lineno|time_ms|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"
@@ -58,7 +46,6 @@ _Groups = dict[tuple[str, ...], list[tuple[int, tuple[Slot, ...]]]]
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
 #: Evaluations are rare: beside training lines that repeat, two that name their step are enough.
 _MIN_EVALUATIONS = 2
-_HELD_OUT = lazily(r"(?i)^(?:eval(?:uation)?|val(?:id(?:ation)?)?|test|dev)[\W_]")
 #: Whoever cuts so few lines out of a log has found them by their loss.
 _EXCERPT_LINES = 12
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
@@ -126,12 +113,14 @@ def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *
 
 def _is_evaluation(signature: tuple[str, ...]) -> bool:
     """Whether the keys of a line are those of an evaluation at a step."""
-    return any(map(_names_a_step, signature)) and any(_HELD_OUT.search(k) and _METRIC.search(k) for k in signature)
+    metrics = (key for key in signature if stands_for("printed_metric", key))
+    return any(map(_names_a_step, signature)) and any(stands_for("printed_evaluation", key) for key in metrics)
 
 
 def _is_lost(row: tuple[Slot, ...]) -> bool:
     """Whether a line prints NaN as its loss or gradient norm, and not as the best or least of them so far."""
-    return any(math.isnan(s.value) and _LOSS.search(s.key) and not _RATE.search(s.key) for s in row if s.key)
+    gone = (slot.key for slot in row if slot.key and math.isnan(slot.value))
+    return any(stands_for("printed_loss", key) and not stands_for("printed_rate", key) for key in gone)
 
 
 def _grouped(lines: Sequence[str]) -> _Groups:
@@ -198,7 +187,7 @@ def _is_shorter(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
 
 
 def _names_a_step(key: str) -> bool:
-    return _STEP.fullmatch(_last_word(key.removesuffix(_OVER))) is not None
+    return stands_for("counter_of_steps", _last_word(key.removesuffix(_OVER)))
 
 
 def _merged(groups: _Groups) -> _Groups:
@@ -207,7 +196,7 @@ def _merged(groups: _Groups) -> _Groups:
     starts: dict[str, list[tuple[str, ...]]] = {}
     for signature in sorted(groups, key=len, reverse=True):
         near = starts.setdefault(signature[0], [])
-        metric = any(_METRIC.search(key) for key in signature)
+        metric = any(stands_for("printed_metric", key) for key in signature)
         home = next((long for long in near if metric and _is_shorter(signature, long)), None)
         if home is None and len(near) < _MAX_HOMES:
             near.append(signature)
@@ -223,7 +212,7 @@ def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: lis
     columns = [c for c in columns if c.key.lower() != "rank" or c.key in speaker]
     roles = _roles([c for c in columns if c.key not in speaker])
     named = [c for c in columns if c.key and c.key not in speaker and roles.get(c.key) is None]
-    metric = [c for c in named if _METRIC.search(c.key) and _is_value(c)]
+    metric = [c for c in named if stands_for("printed_metric", c.key) and _is_value(c)]
     measured = [c for c in named if len({slot.text for slot in c.cells}) > 1]
     if not roles and not (metric and _varies(metric)):
         return None
@@ -275,7 +264,7 @@ def _progress(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
 
 
 def _is_value(column: Column) -> bool:
-    return _finite(column) or bool(_LOSS.search(column.key))
+    return _finite(column) or stands_for("printed_loss", column.key)
 
 
 def _finite(column: Column) -> bool:
@@ -284,28 +273,27 @@ def _finite(column: Column) -> bool:
 
 def _varies(columns: list[Column]) -> bool:
     """A loss or a score that is not printed alike every time, as a setting would be; or one that is NaN all along."""
-    told = [c for c in columns if not _RATE.search(c.key)]
-    return any(len({slot.text for slot in c.cells}) > 1 or (not _finite(c) and _LOSS.search(c.key)) for c in told)
+    told = [c for c in columns if not stands_for("printed_rate", c.key)]
+    lost = any(stands_for("printed_loss", c.key) and not _finite(c) for c in told)
+    return lost or any(len({slot.text for slot in c.cells}) > 1 for c in told)
 
 
 def _last_word(key: str) -> str:
     return re.split(r"[\s/.]", key.lower())[-1]
 
 
-def _counter(column: Column, names: re.Pattern[str]) -> bool:
-    word = _last_word(column.key)
-    spaced = column.key.lower().replace(" ", "_")
-    if column.optional or not (names.fullmatch(word) or names.fullmatch(spaced)):
-        return False
-    return all(v.is_integer() for v in column.values)
+def _counts_steps(column: Column) -> bool:
+    names = (_last_word(column.key), column.key.lower().replace(" ", "_"))
+    named = not column.optional and any(stands_for("counter_of_steps", name) for name in names)
+    return named and all(v.is_integer() for v in column.values)
 
 
 def _roles(columns: list[Column]) -> dict[str, str]:
     """Which columns are the step, the batch within an epoch, and the epoch (key → role)."""
     roles: dict[str, str] = {}
-    epoch = next((c for c in columns if _EPOCH.fullmatch(_last_word(c.key)) and not c.optional and _grows(c)), None)
-    same = next((c for c in columns if _EPOCH.fullmatch(_last_word(c.key)) and not c.optional), None)
-    steps = sorted((c for c in columns if _counter(c, _STEP)), key=lambda c: "step" not in _last_word(c.key))
+    epochs = [c for c in columns if stands_for("counter_of_epochs", _last_word(c.key)) and not c.optional]
+    same, epoch = next(iter(epochs), None), next(filter(_grows, epochs), None)
+    steps = sorted(filter(_counts_steps, columns), key=lambda c: "step" not in _last_word(c.key))
     steps += [c for c in columns if not c.key]
     for column in steps:
         role = _step_role(column, same)
@@ -314,7 +302,7 @@ def _roles(columns: list[Column]) -> dict[str, str]:
             break
     if same is not None and (epoch is not None or roles):
         roles[same.key] = "epoch"
-    if not roles and any(_LOSS.search(c.key) for c in columns):
+    if not roles and any(stands_for("printed_loss", c.key) for c in columns):
         roles.update((c.key, "step") for c in columns if c.key and c.counts_evenly)
     return roles
 
@@ -327,7 +315,7 @@ def _step_role(column: Column, epoch: Column | None) -> str:
         turns = [i for i, (a, b) in enumerate(pairwise(epoch.values), 1) if b > a]
         if falls and all(i in turns for i in falls):
             return "iter"
-        within = bool(_WITHIN.fullmatch(_last_word(column.key))) or bool(column.maxima)
+        within = stands_for("counter_within_an_epoch", _last_word(column.key)) or bool(column.maxima)
         if within and not falls and not turns and _grows(column):
             return "iter"
     elif falls and column.maxima and all(values[i - 1] >= 0.8 * column.maxima[i - 1].value for i in falls):
