@@ -16,6 +16,7 @@ def runs() -> Iterator[Made]:
     yield from _still()
     yield from _rates()
     yield from _ranks()
+    yield from _guessed()
 
 
 def _wrong(*causes: str, onset: int | None = None, within: int = 1, culprits: tuple[int, ...] | None = None) -> Label:
@@ -92,3 +93,24 @@ def _ranks() -> Iterator[Made]:
         else:
             label = _wrong("ranks_parted", onset=51, within=2, culprits=(odd,))
             yield Made(f"level-rank-{odd}-of-{world}-leaves-the-others", files, label)
+
+
+def _guessed() -> Iterator[Made]:
+    """Ten classes, evaluated every ten steps: guessed from the first to the last evaluation, or learned late."""
+    loss = Noise(0.01, 31).on(decay(2.4, 1.9, 200, 60))
+    at_chance = Noise(0.02, 32).on([math.log(10)] * 20)
+    score = Noise(0.08, 33).on([0.1] * 20)
+    late = [*score[:10], *Noise(0.04, 34).on([0.12 + 0.03 * at for at in range(10)])]
+    cost = [*at_chance[:10], *Noise(0.02, 35).on([2.2 - 0.06 * at for at in range(10)])]
+    for name, label, costs, scores in (
+        ("level-every-evaluation-guesses", _wrong("not_learning", onset=10, within=10), at_chance, score),
+        ("healthy-evaluations-learn-late", Label("healthy"), cost, late),
+    ):
+        train = Table({"loss": loss, "lr": cosine(200)}).rows()
+        held_out = Table({"eval_loss": costs, "eval_accuracy": scores}, 10, 10).rows()
+        rows = sorted([*train, *held_out], key=lambda row: row["step"])
+        files = {
+            "metrics.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
+            "train.log": lines(start(), done(200)),
+        }
+        yield Made(name, files, label)

@@ -34,6 +34,7 @@ def runs() -> Iterator[Made]:
     yield from _of_others()
     yield from _host()
     yield from _ended_well()
+    yield from _creeping()
 
 
 def oom(
@@ -252,3 +253,14 @@ def _ended_well() -> Iterator[Made]:
         {"train.log": lines(start(), found, f"{clock(20)} | INFO | found batch size 24", log, done(150))},
         Label("healthy"),
     )
+
+
+def _creeping() -> Iterator[Made]:
+    """The log that ends in the error shows the creep, too: one order of time holds for both."""
+    peaks = [*[77.9] * 40, *[78.1] * 40, *[78.7] * 40]
+    form = "{clock} | INFO | step {step} | loss {loss:.4f} | lr {lr:.2e} | max_memory_reserved_gib {held:.3f}"
+    for name, held in (("oom-creep-in-the-log-that-died", peaks), ("oom-level-in-the-log-that-died", [78.7] * 120)):
+        causes = ("creep_near_capacity",) if held is peaks else ("gpu_out_of_memory", "one_large_request")
+        log = run_log({"loss": falling(120), "held": held}, form)
+        label = Label("failed", "oom", causes, onset=41 if held is peaks else 120, within=2)
+        yield Made(name, {"train.log": _died(log, oom(0.5, 77.9, 0.4, outside=0.5), _FORWARD)}, label)

@@ -44,6 +44,7 @@ def runs() -> Iterator[Made]:
         {"train.log": timed(slow), "traces/early.pt.trace.json": early},
         Label("suspect", "slowdown", onset=121, within=2),
     )
+    yield from _waited()
 
 
 def pairs() -> Iterator[Pair]:
@@ -191,3 +192,29 @@ def _grown() -> Iterator[Made]:
     yield both("trace-communication-grew", mixed(NCCL, 60), mixed(NCCL, 420))
     yield both("trace-copies-grew", copies(8), copies(190))
     yield both("trace-other-kernels-grew", mixed(CUSTOM, 40), mixed(CUSTOM, 300))
+
+
+def _waited() -> Iterator[Made]:
+    """Two traces with the same kernels, of which the later one waits between them, or as long as the first."""
+
+    def gaps(gap: float) -> Callable[[Trace, float], float]:
+        def body(trace: Trace, begin: float) -> float:
+            for at in range(4):
+                trace.launch(GEMM, begin + 10 + 20 * at, begin + 20 + (150 + gap) * at, 150)
+            return 620 + 4 * gap
+
+        return body
+
+    for name, late, label in (
+        (
+            "trace-idle-time-grew",
+            110.0,
+            Label("suspect", "slowdown", ("idle_device", "idle_grew"), onset=600, within=3),
+        ),
+        ("trace-idle-time-as-before", 5.0, Label("healthy")),
+    ):
+        traces = {
+            "profile/step_40/rank0.pt.trace.json": Trace(first=40).steps(3, gaps(4.0)).json(),
+            "profile/step_600/rank0.pt.trace.json": Trace(first=600, at=90_000_000.0).steps(3, gaps(late)).json(),
+        }
+        yield Made(name, {**traces, "train.log": _log(every=10)}, label)
