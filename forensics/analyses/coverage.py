@@ -17,7 +17,7 @@ from forensics.dialects.names import meanings
 from forensics.knowledge.scores import direction
 from forensics.model import Coverage
 from forensics.store.gather import stored_coverage
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 
@@ -25,10 +25,11 @@ def coverage_of(run: Run) -> Coverage:
     """Give the account of the files, the signals that were seen or not, and names that no table of names knows."""
     seen = recorded(run)
     absent = tuple(one.label for one in asked(run) if one.signal not in seen)
-    names = run.derived(_unrecognised)
+    names = _unrecognised(run)
     return replace(stored_coverage(run), absent=absent, unrecognised=names, signals=tuple(seen.values()))
 
 
+@derived
 def _unrecognised(run: Run) -> tuple[str, ...]:
     """Each name once, in the order of their first records."""
     names = keys_of(run).select("name", "raw_name").unique(maintain_order=True).with_columns(role())

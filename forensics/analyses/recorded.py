@@ -17,7 +17,7 @@ from forensics.case.settings import settings
 from forensics.case.world import world
 from forensics.knowledge.recordings import Recording, recordings
 from forensics.model import Recorded
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: Names of metrics that an analysis knows, by the kind of signal that they are: from the canonical and the raw name.
 _KINDS: Mapping[str, Callable[[str, str], bool]] = MappingProxyType(
@@ -29,9 +29,12 @@ _KINDS: Mapping[str, Callable[[str, str], bool]] = MappingProxyType(
 )
 
 
+@derived
 def recorded(run: Run) -> Mapping[str, Recorded]:
     """Give the signals that were seen, in the order of the table of signals."""
-    return run.derived(_recorded)
+    index, metrics = index_of(run), {one.signal: own for one, own in _metrics(_covered(run))}
+    found = ((one, _most(one, metrics.get(one.signal), index) or _elsewhere(one, run)) for one in recordings().values())
+    return {one.signal: seen for one, seen in found if seen is not None}
 
 
 def asked(run: Run) -> tuple[Recording, ...]:
@@ -44,12 +47,6 @@ def is_evaluation_only(run: Run) -> bool:
     """Whether a place holds results of evaluations, and nothing of a training."""
     seen = recorded(run)
     return "evaluations" in seen and not {"loss", "end"}.intersection(seen)
-
-
-def _recorded(run: Run) -> Mapping[str, Recorded]:
-    index, metrics = index_of(run), {one.signal: own for one, own in _metrics(_covered(run))}
-    found = ((one, _most(one, metrics.get(one.signal), index) or _elsewhere(one, run)) for one in recordings().values())
-    return {one.signal: seen for one, seen in found if seen is not None}
 
 
 def _covered(run: Run) -> pl.DataFrame:

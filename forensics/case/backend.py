@@ -7,15 +7,12 @@ import polars as pl
 from forensics.case.series import keys_of
 from forensics.case.settings import stated
 from forensics.knowledge.backends import Backend, backends
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 
+@derived
 def backend(run: Run) -> str:
     """Give the backend's name as the table of knowledge has it; empty when nothing tells."""
-    return run.derived(_backend)
-
-
-def _backend(run: Run) -> str:
     lines, names, values = _lines(run), _metrics(run), _values(run)
     fits = (b.backend for b in backends() if _any(lines, b.lines) or _is(b, names, values))
     return next(fits, "")

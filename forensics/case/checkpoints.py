@@ -13,7 +13,7 @@ from forensics.case.series import metric_records
 from forensics.case.steps import at
 from forensics.checkpoint import whose
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _BEST_FIRST = {"directory": 0, "committed": 1, "saved": 2}
 _WRITTEN = tuple(_BEST_FIRST)
@@ -23,6 +23,7 @@ _SAYS_STEP = lazily(r"(?i)step|iter|update|batch")
 _STEPS_OF_EPOCH = 5
 
 
+@derived
 def known(run: Run) -> pl.DataFrame:
     """One row per step, sorted by step.
 
@@ -30,10 +31,6 @@ def known(run: Run) -> pl.DataFrame:
     folder on disk is preferred to a commit line's, and that to a save line's. A step saved again after its removal is
     not removed; one that is missing on disk between others of its folder is. `ruined`: an error names it.
     """
-    return run.derived(_known)
-
-
-def _known(run: Run) -> pl.DataFrame:
     rows = _placed(run, run.collect("checkpoints").sort("source", "attempt", "seq", maintain_order=True))
     frame = rows.filter(pl.col("step").is_not_null()).with_columns(
         written=pl.col("kind").is_in(_WRITTEN),

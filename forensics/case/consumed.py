@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from forensics.case.series import keys_of, metric_rows
 from forensics.knowledge.vocabulary import stands_for, words_for
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _MOST = 200
 
@@ -30,9 +30,10 @@ class Consumed(Struct, frozen=True):
     table: str
 
 
+@derived
 def consumed(run: Run) -> dict[str, Consumed]:
     """Shares of what was consumed by source; empty where fewer than two sources were counted."""
-    return run.derived(_found)
+    return _counted(run) or _achieved(run)
 
 
 def source_of(name: str) -> str | None:
@@ -56,10 +57,6 @@ def _names() -> tuple[re.Pattern[str], ...]:
             rf"(?:(?:num_|n_|total_|cumulative_)?{what}(?:_(?:seen|consumed))?|(?:seen|consumed)(?:_{what})?)$"
         ),
     )
-
-
-def _found(run: Run) -> dict[str, Consumed]:
-    return _counted(run) or _achieved(run)
 
 
 def _counted(run: Run) -> dict[str, Consumed]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from forensics.case.series import metric_records, metric_rows, of_each_source
 from forensics.case.steps import rises
 from forensics.knowledge.errors import telling
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: Rows printed after a success marker that still belong to it (a last evaluation, a summary).
 _TRAILING_STEPS = 3
@@ -109,18 +109,9 @@ class Marks(Struct, frozen=True):
         return (b is None or a < b) and self.steps_of(source).at_least(_TRAILING_STEPS, after=lo, before=hi)
 
 
+@derived
 def marks_of(run: Run) -> Marks:
     """Collect the markers and the training rows of a run."""
-    return run.derived(_marks_of)
-
-
-def is_end() -> pl.Expr:
-    """Whether an event says that training finished, in anybody's words or in those of a trainer or a tracker."""
-    code = pl.col("code")
-    return code.is_in(telling("finished")) | code.str.ends_with(".ended")
-
-
-def _marks_of(run: Run) -> Marks:
     code = pl.col("code")
     rows = (
         run.scan("events")
@@ -140,6 +131,12 @@ def _marks_of(run: Run) -> Marks:
         starts=tuple(m for m in marks if m.code.endswith(".started")),
         steps=_steps(run),
     )
+
+
+def is_end() -> pl.Expr:
+    """Whether an event says that training finished, in anybody's words or in those of a trainer or a tracker."""
+    code = pl.col("code")
+    return code.is_in(telling("finished")) | code.str.ends_with(".ended")
 
 
 def _steps(run: Run) -> dict[str, Steps]:

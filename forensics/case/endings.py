@@ -18,7 +18,7 @@ from forensics.case.series import metric_rows, of_each_source
 from forensics.case.steps import at, of_training, rises
 from forensics.knowledge.errors import telling
 from forensics.model import Evidence, EvidenceRole, Locator
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: What a tracker writes of a run that did not end itself.
 _BROKEN = frozenset(("FAILED", "KILLED"))
@@ -58,12 +58,9 @@ class Ending(Struct, frozen=True):
         return self.status in _BROKEN or self.status.startswith(_CODE)
 
 
+@derived
 def ending(run: Run) -> Ending:
     """Say how a run ended."""
-    return run.derived(_ending)
-
-
-def _ending(run: Run) -> Ending:
     status, lacks_exit = _recorded(run)
     return Ending(_reach(run), _marker(run) or _exit_of_zero(run) or _finished(run), status, lacks_exit)
 
@@ -192,12 +189,9 @@ def _last_epoch_is_full(run: Run) -> bool:
     return any(len(r) == 2 and r[1] >= r[0] for r in rows["records"].to_list())
 
 
+@derived
 def _steps(run: Run) -> tuple[int | None, int | None, int]:
     """The first and the last step of the last attempt's training records, and the usual distance of two."""
-    return run.derived(_steps_of)
-
-
-def _steps_of(run: Run) -> tuple[int | None, int | None, int]:
     trained = counted_records(run).filter(pl.col("trains") & at().is_not_null())
     rows = of_each_source(run, trained.select("source", pl.col("attempt").fill_null(0), at()))
     if not rows:

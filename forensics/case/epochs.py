@@ -12,7 +12,7 @@ from forensics.case.joined.stores import counted
 from forensics.case.progress import ledger
 from forensics.case.series import metric_records
 from forensics.case.steps import at
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 
 class EpochScale(Struct, frozen=True):
@@ -34,9 +34,18 @@ class EpochScale(Struct, frozen=True):
 _AGREE = 0.05
 
 
+@derived
 def epoch_scale(run: Run) -> EpochScale | None:
     """Give the scale of a run; None where nothing tells it."""
-    return run.derived(_epoch_scale)
+    told = _told(run).filter(pl.col("at") >= pl.col("at").max() / 2).collect().sort("epoch")
+    if told.height and told["epoch"][-1] % 1:
+        each = told["at"] / told["epoch"]
+        spread = float(each.max() - each.min())  # type: ignore[operator,arg-type] # numbers
+        return EpochScale(each[-1]) if spread <= _AGREE * each[-1] else None
+    by_epoch = _by_epoch(run)
+    if by_epoch and not _judged(run) - by_epoch:
+        return EpochScale(1.0)
+    return _of_batches(run) or _line(_ends(run).filter(~pl.col("source").is_in(by_epoch)))
 
 
 def counts_epochs(run: Run) -> frozenset[str]:
@@ -48,22 +57,10 @@ def counts_epochs(run: Run) -> frozenset[str]:
     return by_epoch if by_epoch and _judged(run) - by_epoch else frozenset()
 
 
-def _epoch_scale(run: Run) -> EpochScale | None:
-    told = _told(run).filter(pl.col("at") >= pl.col("at").max() / 2).collect().sort("epoch")
-    if told.height and told["epoch"][-1] % 1:
-        each = told["at"] / told["epoch"]
-        spread = float(each.max() - each.min())  # type: ignore[operator,arg-type] # numbers
-        return EpochScale(each[-1]) if spread <= _AGREE * each[-1] else None
-    by_epoch = _by_epoch(run)
-    if by_epoch and not _judged(run) - by_epoch:
-        return EpochScale(1.0)
-    return _of_batches(run) or _line(run.derived(_ends).filter(~pl.col("source").is_in(by_epoch)))
-
-
 def _by_epoch(run: Run) -> frozenset[str]:
     """Sources whose step is the epoch, in each of their epochs."""
     alike = (pl.col("at") == pl.col("epoch")).all().over("source")
-    return frozenset(run.derived(_ends).filter(alike)["source"])
+    return frozenset(_ends(run).filter(alike)["source"])
 
 
 def _judged(run: Run) -> frozenset[str]:
@@ -109,6 +106,7 @@ def _below_heads(run: Run) -> pl.DataFrame:
     return placed.join_asof(heads, on="seq", by="source", check_sortedness=False)  # both are sorted
 
 
+@derived
 def _ends(run: Run) -> pl.DataFrame:
     """The last step of each epoch (columns `source`, `epoch`, `at`), and the steps since the epoch before (`slope`).
 

@@ -19,7 +19,7 @@ from forensics.case.epochs import counts_epochs, epoch_scale
 from forensics.case.progress import ledger, same_process
 from forensics.case.series import metric_records
 from forensics.case.steps import are_sorted, at
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
 _CLOCK_NS = 1_000_000_000
@@ -56,7 +56,7 @@ class Track(Struct, frozen=True):
 
 def last_step(run: Run, source: str, at: int, t_ns: int | None = None, rank: int | None = None) -> int | None:
     """Give the last training step before a place of a source, whose time and rank may be known; None without steps."""
-    tracks = run.derived(_tracks)
+    tracks = _tracks(run)
     if source in tracks and (own := tracks[source].before(at)) is not None:
         return own
     others = [track for track in tracks.values() if track.source != source]
@@ -77,19 +77,12 @@ def _distance(track: Track, source: str, rank: int | None) -> tuple[bool, int, b
     return (not same_process(source, track.source), -shared, rank is not None and track.rank != rank, not track.printed)
 
 
+@derived
 def reached(run: Run) -> pl.DataFrame:
     """Give each step that training printed, by records and by counters: `source`, `rank`, `at`, `step`, `t_ns`, `seq`.
 
     The rows of a source are in the order in which they were written.
     """
-    return run.derived(_reached)
-
-
-def _tracks(run: Run) -> Mapping[str, Track]:
-    return {track.source: track for track in map(_track, reached(run).partition_by("source", maintain_order=True))}
-
-
-def _reached(run: Run) -> pl.DataFrame:
     scale = epoch_scale(run)
     by_epoch = scale.steps_of(pl.col("epoch")) if scale is not None else pl.lit(None, dtype=pl.Int64)
     step = pl.coalesce(at(), by_epoch)
@@ -115,6 +108,11 @@ def _reached(run: Run) -> pl.DataFrame:
     every = pl.concat([rows, _counted(run)])
     keys = ("source", "seq", "at")
     return every if are_sorted(every.select(keys)) else every.sort(keys, maintain_order=True)
+
+
+@derived
+def _tracks(run: Run) -> Mapping[str, Track]:
+    return {track.source: track for track in map(_track, reached(run).partition_by("source", maintain_order=True))}
 
 
 def _counted(run: Run) -> pl.DataFrame:

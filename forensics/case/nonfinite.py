@@ -16,7 +16,7 @@ from forensics.case.joined.stores import counted, stores_of
 from forensics.case.series import Index, chosen, index_of, keys_of, metric_rows
 from forensics.case.steps import SERIES, by_record
 from forensics.knowledge.metrics import telling, with_role
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
 
 _COUNTS = {"n_bad": pl.Int64, "n_before": pl.Int64, "n_after": pl.Int64}
@@ -43,15 +43,12 @@ def watched(run: Run, *, every: bool = False) -> pl.LazyFrame:
     they are asked for only where something is not finite.
     """
     same = not every or not stores_of(run).left_out.height
-    return run.derived(_watched if same else _watched_in_every_store).lazy()
+    return (_watched(run) if same else _watched_in_every_store(run)).lazy()
 
 
+@derived
 def watched_series(run: Run) -> pl.DataFrame:
     """Give `series` of the watched rows, from the index alone."""
-    return run.derived(_watched_series)
-
-
-def _watched_series(run: Run) -> pl.DataFrame:
     index, roles = index_of(run), _roles(run)
     wanted = chosen(index, pl.col("name").is_in(roles["name"].to_list()), stores_of(run).left_out)
     of_name = dict(roles.iter_rows())
@@ -90,10 +87,12 @@ def _roles(run: Run) -> pl.DataFrame:
     return names.filter(pl.col("role").is_not_null())
 
 
+@derived
 def _watched(run: Run) -> pl.DataFrame:
     return _rows(run, stores_of(run).left_out)
 
 
+@derived
 def _watched_in_every_store(run: Run) -> pl.DataFrame:
     return _rows(run, None)
 

@@ -18,7 +18,7 @@ from forensics.case.series import metric_records
 from forensics.case.steps import at, parts
 from forensics.dialects.counters import kind_of, plan_keys
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: A plan is reached by the last record before it where so small a share of it is left: the loop prints no later step.
 #: A run that is killed at any step alike dies in that share of its runs between its last record and its end.
@@ -116,12 +116,9 @@ def same_process(one: str, other: str) -> bool:
     return here == there and _STREAM.sub("", name) == _STREAM.sub("", like)
 
 
+@derived
 def ledger(run: Run) -> Ledger:
     """Collect the counters and plans of a run."""
-    return run.derived(_ledger)
-
-
-def _ledger(run: Run) -> Ledger:
     frames = _frames(run)
     plans = tuple(_plans(run))
     return Ledger(tuple(_counters(run, frames, plans)) if frames.height else (), plans)

@@ -6,15 +6,12 @@ import polars as pl
 
 from forensics.case.series import metric_names
 from forensics.knowledge.regimes import Sign, signs
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 
+@derived
 def named_regime(run: Run) -> str:
     """Give `rl`, `preference` or `fine-tuning`, the first that a row names; empty where none does."""
-    return run.derived(_named)
-
-
-def _named(run: Run) -> str:
     return next((sign.regime for sign in signs() if _fits(run, sign)), "")
 
 

@@ -24,7 +24,7 @@ from forensics.case.tracked_runs import Tracked, own_frames, tracked
 from forensics.errors import UsageError
 from forensics.knowledge.folders import is_part_of_job, is_run
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
 from forensics.values import replace
 
@@ -52,9 +52,24 @@ class Part(Struct, frozen=True):
     tracked: Tracked | None = None
 
 
+@derived
 def parts(run: Run) -> tuple[Part, ...]:
     """List the runs of a place in the order of their folders; none where it is one run."""
-    return run.derived(_parts)
+    trained: dict[str, list[Life]] = {}
+    for life in lives(run):
+        trained.setdefault(life.source, []).append(life)
+    every = run.scan("sources").select("source", "ingester").collect()
+    logs = set(every.filter(pl.col("ingester") == "text_log")["source"].to_list())
+    paths = [str(source) for source in every["source"].to_list()]
+    for parent in _parents(trained if len(trained) > 1 else {*trained, *logs}):
+        groups = _groups(parent, paths)
+        named = all(is_run(name) for name in groups)
+        own = {name: {s for s in sources if s in trained} for name, sources in groups.items()}
+        groups = {name: sources for name, sources in groups.items() if own[name] or (named and sources & logs)}
+        if len(groups) > 1 and _are_runs(run, groups, own, trained, logs):
+            why = f"each folder of {parent or 'the place'} trains from its own start"
+            return tuple(Part(f"{parent}{name}", frozenset(groups[name]), why) for name in sorted(groups))
+    return _by_tracker(run, trained) or _by_job(run, trained, paths)
 
 
 def only(run: Run) -> Run:
@@ -95,24 +110,6 @@ def _only(run: Run, part: Part, others: frozenset[str]) -> Run:
         for table, frame in run.frames.items()
     }
     return replace(run, name=name, frames=frames, held={})
-
-
-def _parts(run: Run) -> tuple[Part, ...]:
-    trained: dict[str, list[Life]] = {}
-    for life in lives(run):
-        trained.setdefault(life.source, []).append(life)
-    every = run.scan("sources").select("source", "ingester").collect()
-    logs = set(every.filter(pl.col("ingester") == "text_log")["source"].to_list())
-    paths = [str(source) for source in every["source"].to_list()]
-    for parent in _parents(trained if len(trained) > 1 else {*trained, *logs}):
-        groups = _groups(parent, paths)
-        named = all(is_run(name) for name in groups)
-        own = {name: {s for s in sources if s in trained} for name, sources in groups.items()}
-        groups = {name: sources for name, sources in groups.items() if own[name] or (named and sources & logs)}
-        if len(groups) > 1 and _are_runs(run, groups, own, trained, logs):
-            why = f"each folder of {parent or 'the place'} trains from its own start"
-            return tuple(Part(f"{parent}{name}", frozenset(groups[name]), why) for name in sorted(groups))
-    return _by_tracker(run, trained) or _by_job(run, trained, paths)
 
 
 def _by_tracker(run: Run, trained: Mapping[str, Sequence[Life]]) -> tuple[Part, ...]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from forensics.case.steps import key_of, of_training, parts
 from forensics.io.columns import owned
 from forensics.store.packed import PLACE, RECORD, Packed
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
 
 _CODE = "code"
@@ -90,9 +90,18 @@ class Index(Struct, frozen=True, eq=False):
         return np.flatnonzero(held).astype(np.uint32)
 
 
+@derived
 def index_of(run: Run) -> Index:
     """Make the index of a run, or give the one that was made."""
-    return run.derived(_index_of)
+    table = run.packed_metrics()
+    order, counts = _grouped(table)
+    ends = np.cumsum(counts)
+    firsts = order[ends - counts]
+    marks = {name: _marked(rows, order, counts) for name, rows in _told(table).items()}
+    keys = pl.DataFrame([*(table.gather(name, firsts) for name in _KEY), pl.Series("n", counts)]).hstack(
+        [pl.Series(name, found) for name, found in marks.items()]
+    )
+    return Index(table, keys, order, counts, ends)
 
 
 def keys_of(run: Run) -> pl.DataFrame:
@@ -181,7 +190,7 @@ def metric_records(run: Run, *, without: pl.DataFrame | None = None) -> pl.LazyF
     order of the table. Series that stand in `without` (source, attempt, rank and raw name) are left out.
     """
     if without is None or without.is_empty():
-        return run.derived(_records)
+        return _records(run)
     index = index_of(run)
     rows = index.places(chosen(index, pl.lit(value=True), without))
     return index.table.lazy_records(_once_a_record(index, rows))
@@ -197,18 +206,6 @@ def of_each_source(run: Run, rows: pl.LazyFrame) -> dict[str, pl.DataFrame]:
         only = rows.drop("source").collect()
         return {sources[0]: only} if only.height else {}
     return {key_of(part, ["source"])[0]: part for part in parts(rows.collect(), ["source"]) if part.height}
-
-
-def _index_of(run: Run) -> Index:
-    table = run.packed_metrics()
-    order, counts = _grouped(table)
-    ends = np.cumsum(counts)
-    firsts = order[ends - counts]
-    marks = {name: _marked(rows, order, counts) for name, rows in _told(table).items()}
-    keys = pl.DataFrame([*(table.gather(name, firsts) for name in _KEY), pl.Series("n", counts)]).hstack(
-        [pl.Series(name, found) for name, found in marks.items()]
-    )
-    return Index(table, keys, order, counts, ends)
 
 
 def _grouped(table: Packed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -284,6 +281,7 @@ def _marked(rows: Bools, order: NDArray[np.uint32], counts: NDArray[np.int64]) -
     return np.add.reduceat(rows[order], np.cumsum(counts) - counts, dtype=np.int64)
 
 
+@derived
 def _records(run: Run) -> pl.LazyFrame:
     index = index_of(run)
     return index.table.lazy_records(_once_a_record(index, None))
@@ -307,11 +305,8 @@ def _once_a_record(index: Index, rows: NDArray[np.uint32] | None) -> pl.DataFram
     return pl.DataFrame({RECORD: record.filter(kept), "evaluates": said >= 2, "trains": said % 2 == 1})
 
 
+@derived
 def metric_names(run: Run) -> pl.DataFrame:
     """Columns source, name, raw_name, a row for each that differs, sorted; remembered with the run."""
-    return run.derived(_names)
-
-
-def _names(run: Run) -> pl.DataFrame:
     columns = ("source", "name", "raw_name")
     return keys_of(run).select(columns).unique().sort(columns)

@@ -11,7 +11,7 @@ import polars as pl
 from forensics.action import Setting
 from forensics.knowledge.settings import Known, setting
 from forensics.knowledge.settings import settings as known_settings
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: Facts of these families are no settings of the training.
 _NOT_OF_TRAINING = ("versions", "weights", "tokenizer", "generation", "progress", "evals", "success")
@@ -22,9 +22,14 @@ NOTHING = ("", "null", "none", "-1")
 OFF = frozenset(("0", "0.0", "false", "off", "inf", "none", "null"))
 
 
+@derived
 def settings(run: Run) -> Mapping[str, Setting]:
     """Settings by the name that the table of knowledge gives them; one that files disagree on is left out."""
-    return run.derived(_settings)
+    facts = _facts(run).filter(~pl.col("family").is_in(_NOT_OF_TRAINING) & ~pl.col("said").is_in(NOTHING))
+    found = {
+        name: _agreed(setting(name), facts.filter(pl.col("whole").is_in(keys))) for name, keys in _keys(run).items()
+    }
+    return {name: agreed for name, agreed in found.items() if agreed is not None}
 
 
 def stated(run: Run, name: str) -> pl.DataFrame:
@@ -33,24 +38,16 @@ def stated(run: Run, name: str) -> pl.DataFrame:
     Beside the columns of the table: `last`, the last part of the key, and `said`, the value without quotes around it,
     both in lower case.
     """
-    facts, keys = run.derived(_facts), run.derived(_keys).get(setting(name).name)
+    facts, keys = _facts(run), _keys(run).get(setting(name).name)
     return facts.filter(pl.col("whole").is_in(keys)) if keys else facts.clear()
 
 
-def _settings(run: Run) -> Mapping[str, Setting]:
-    facts = run.derived(_facts).filter(~pl.col("family").is_in(_NOT_OF_TRAINING) & ~pl.col("said").is_in(NOTHING))
-    found = {
-        name: _agreed(setting(name), facts.filter(pl.col("whole").is_in(keys)))
-        for name, keys in run.derived(_keys).items()
-    }
-    return {name: agreed for name, agreed in found.items() if agreed is not None}
-
-
+@derived
 def _keys(run: Run) -> Mapping[str, tuple[str, ...]]:
     """The keys of facts that state each setting; settings of none are left out, and cost no query."""
     if "facts" not in run.frames:
         return {}
-    whole = run.derived(_facts)["whole"].drop_nulls().unique(maintain_order=True)
+    whole = _facts(run)["whole"].drop_nulls().unique(maintain_order=True)
     hits = whole.filter(whole.str.contains(_any())).to_list()
     if not hits:
         return {}
@@ -70,6 +67,7 @@ def _each() -> Mapping[str, re.Pattern[str]]:
     return {one.name: re.compile(rf"(?:^|[./]){one.keys}\Z") for one in known_settings()}
 
 
+@derived
 def _facts(run: Run) -> pl.DataFrame:
     whole = pl.col("key").str.to_lowercase().str.replace_all("-", "_").str.replace(r"[./]value$", "")
     return (

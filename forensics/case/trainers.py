@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from forensics import registry
 from forensics.dialects.spec import Dialect
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: A source's format names its dialects, the one that most of its lines speak first: `hf_trainer+deepspeed`.
 _NAME = lazily(r"\w+")
@@ -18,12 +18,9 @@ def trainers(run: Run) -> tuple[Dialect, ...]:
     return tuple({one.name: one for found in trainers_by_source(run).values() for one in found}.values())
 
 
+@derived
 def trainers_by_source(run: Run) -> Mapping[str, tuple[Dialect, ...]]:
     """Give the trainers that wrote each source."""
-    return run.derived(_by_source)
-
-
-def _by_source(run: Run) -> Mapping[str, tuple[Dialect, ...]]:
     rows = run.scan("sources").select("source", "format").drop_nulls().collect()
     names = {source: _NAME.findall(told) for source, told in rows.iter_rows()}
     known: dict[str, Dialect] = {}

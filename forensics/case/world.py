@@ -14,7 +14,7 @@ from forensics.case.series import keys_of, metric_rows
 from forensics.knowledge.errors import telling
 from forensics.knowledge.settings import setting
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _CLIENTS = lazily(r"\b\d+/(\d{1,6}) clients joined|\bMEMBER: \d+/(\d{1,6})\b")
 #: The launcher's folder of one agent (one node) holds a folder for each worker.
@@ -26,14 +26,11 @@ _COUNT, _OUTER = "device_count", lazily(r".*[./]")
 _SIZE = lazily(r"world[_ ]?size|n_?ranks|num_processes", re.IGNORECASE)
 
 
+@derived
 def world(run: Run) -> frozenset[int]:
     """List every rank of the job: those that left something, be it an empty file, those of whose end a launcher tells,
     and those that a group or a message counts in.
     """  # noqa: D205 - one sentence over two lines
-    return run.derived(_world)
-
-
-def _world(run: Run) -> frozenset[int]:
     empty = run.scan("sources").filter((pl.col("size") == 0) & pl.col("rank").is_not_null()).select("rank").collect()
     found: set[int] = {*empty["rank"].to_list(), *exits(run).by_rank}
     for table in ("events", "metrics", "collectives", "stack_frames"):
@@ -76,12 +73,9 @@ def nodes(run: Run) -> dict[int, str]:
     return {rank: hit["node"] for source, rank in rows.iter_rows() if (hit := _FOLDER.match(source)) is not None}
 
 
+@derived
 def devices_told(run: Run) -> tuple[tuple[str, int, int], ...]:
     """Source, line and number of devices of each line or record that counts those of the run, in order."""
-    return run.derived(_devices_told)
-
-
-def _devices_told(run: Run) -> tuple[tuple[str, int, int], ...]:
     rows = run.scan("events").filter(pl.col("code").is_in(telling("devices")) & pl.col("line").is_not_null())
     counts = rows.select("source", "line", "attrs").sort("source", "line").collect()
     lines = [(source, line, int(json.loads(attrs)["devices"])) for source, line, attrs in counts.iter_rows()]

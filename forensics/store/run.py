@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, wraps
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -81,6 +81,16 @@ class Run:
     def packed_metrics(self) -> Packed:
         """Give all metric rows in few bytes each; those from disk are read at every call."""
         return self.held["metrics"] if "metrics" in self.held else packed_from(self.scan("metrics"))
+
+
+def derived(make: Callable[[Run], T]) -> Callable[[Run], T]:
+    """Make a function of a run one that is computed at its first call and kept as long as the run."""
+
+    @wraps(make)
+    def kept(run: Run) -> T:
+        return run.derived(make)
+
+    return kept
 
 
 @cache

@@ -13,7 +13,7 @@ from forensics.analyses.evals.settings import RANKS, Unlike, compared, family_of
 from forensics.analyses.evals.sittings import Sitting, evaluated_step, of_wrong_checkpoint, weights_of
 from forensics.analyses.evals.tokenizers import tokenizer_unlike
 from forensics.formats.evals.checkpoint_names import stamp_ns
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: Slugs of what changed; settings of every other family are `eval_settings_change`.
 _CAUSES = {"checkpoint": "wrong_checkpoint", "tokenizer": "tokenizer_mismatch", "labels": "labels_changed"}
@@ -44,6 +44,7 @@ class Diagnosed(Struct, frozen=True):
         return bool(self.changed) and self.changed[0].family == "checkpoint"
 
 
+@derived
 def diagnosed(run: Run) -> Diagnosed | None:
     """The first fall of the scores of a run, with its cause."""
     fall = first_fall(run)

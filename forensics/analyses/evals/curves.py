@@ -14,7 +14,7 @@ from forensics.case.series import metric_names
 from forensics.knowledge.scores import direction
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.stats.spread import Floats
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _NAMES = ("name", "raw_name")
 _MOST_NAMES = 60
@@ -46,12 +46,9 @@ class EvalCurve(Struct, frozen=True, eq=False):
         return self.rows.row(index, named=True)
 
 
+@derived
 def eval_curves(run: Run) -> tuple[EvalCurve, ...]:
     """Every evaluation metric that was logged at two steps or more, in the order of names; remembered with the run."""
-    return run.derived(_found)
-
-
-def _found(run: Run) -> tuple[EvalCurve, ...]:
     known = metric_names(run)
     meant = {
         c: known[c].filter(known[c].str.contains(words_for("evaluation_metric")).fill_null(value=False)).to_list()

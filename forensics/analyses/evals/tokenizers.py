@@ -11,7 +11,7 @@ from forensics.analyses.evals.results import Row
 from forensics.analyses.evals.settings import Unlike
 from forensics.analyses.evals.sittings import filed_step, weights_of
 from forensics.formats.evals.checkpoint_names import step_in
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: Hashes that make another tokenizer, and what each is of.
 _HASHES = {
@@ -28,7 +28,7 @@ class _Beside(Struct, frozen=True):
 
 def tokenizer_unlike(run: Run, before: Row, after: Row) -> Iterator[Unlike]:
     """Hashes of the tokenizer of a result that differ from those of its weights, else from those of the one before."""
-    folders = run.derived(_by_folder)
+    folders = _by_folder(run)
     own = _of_result(folders, after)
     if not own:
         return
@@ -40,6 +40,7 @@ def tokenizer_unlike(run: Run, before: Row, after: Row) -> Iterator[Unlike]:
             yield Unlike(f"tokenizer {what}", *words, first[key].source, own[key].source, family=family)
 
 
+@derived
 def _by_folder(run: Run) -> Mapping[str, Mapping[str, _Beside]]:
     """Hashes of the tokenizer files, by the folder they lie in."""
     rows = run.scan("facts").filter((pl.col("family") == "tokenizer") & pl.col("key").is_in(list(_HASHES))).collect()

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from msgspec import Struct
 
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: No vocabulary is as large; what is larger, or infinite, is damage.
 _MOST = 1 << 40
@@ -73,6 +73,7 @@ def numbers_under(run: Run, key: str, family: str | None = None) -> list[tuple[i
     return [(row["number"], row) for row in found.iter_rows(named=True)]
 
 
+@derived
 def _counts(run: Run) -> pl.DataFrame:
     """Facts of a vocabulary, with the `number` that each states."""
     value = pl.col("value").fill_null("").str.strip_chars("\"' ").cast(pl.Float64, strict=False)
@@ -82,7 +83,7 @@ def _counts(run: Run) -> pl.DataFrame:
 
 def _agreed(run: Run, which: pl.Expr) -> Stated | str | None:
     """The number of all rows; `nothing` where there is no row, None where they differ."""
-    rows = run.derived(_counts)
+    rows = _counts(run)
     rows = rows.filter(which) if rows.height else rows
     if rows.height == 0:
         return "nothing"

@@ -13,18 +13,15 @@ import polars as pl
 
 from forensics.case.series import metric_records
 from forensics.case.world import nodes
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: Fewer shared steps than this prove no offset.
 MIN_SHARED = 3
 
 
+@derived
 def clock_offsets(run: Run) -> Mapping[str, float]:
     """Give the seconds by which each node's clock is ahead of the first one's; empty with fewer than two nodes."""
-    return run.derived(_clock_offsets)
-
-
-def _clock_offsets(run: Run) -> dict[str, float]:
     of = nodes(run)
     if len(set(of.values())) < 2:
         return {}

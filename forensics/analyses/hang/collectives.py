@@ -16,7 +16,7 @@ from msgspec import Struct
 from forensics.case.rank_spans import listed
 from forensics.case.world import world
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: A group and its members; ranks of a group that no dump lists are all ranks of the job.
 Key = tuple[str, tuple[int, ...]]
@@ -63,17 +63,9 @@ class Recorded(Struct, frozen=True):
     timed_out: Mapping[int, frozenset[int]]
 
 
+@derived
 def recorded(run: Run) -> Recorded:
     """Read the tables of collectives into one picture per rank."""
-    return run.derived(_recorded)
-
-
-def pending_expr() -> pl.Expr:
-    """Whether a row of `collectives` is work that did not end."""
-    return pl.col("state").is_in(["scheduled", "started", "timed_out"])
-
-
-def _recorded(run: Run) -> Recorded:
     chosen, families = _dumps(run)
     where = pl.DataFrame(
         {"rank": list(chosen), "source": list(chosen.values())}, schema={"rank": pl.Int32, "source": pl.String}
@@ -106,6 +98,11 @@ def _recorded(run: Run) -> Recorded:
     _add_states(run, chosen, keys, enqueued, completed)
     pending = _pending(rows, keys)
     return Recorded(frozenset(chosen), enqueued, completed, pending, families, chosen, rows, _timed_out(run))
+
+
+def pending_expr() -> pl.Expr:
+    """Whether a row of `collectives` is work that did not end."""
+    return pl.col("state").is_in(["scheduled", "started", "timed_out"])
 
 
 def _timed_out(run: Run) -> dict[int, frozenset[int]]:

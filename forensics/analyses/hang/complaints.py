@@ -18,7 +18,7 @@ from forensics.case.errors.launchers import follows
 from forensics.case.errors.timeline import is_before
 from forensics.knowledge.errors import speaking_of, starting, telling
 from forensics.knowledge.signals import is_silent
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 #: Lines of one failure block that a launcher prints, its stack included.
@@ -39,22 +39,9 @@ class Complaints(Struct, frozen=True):
         return (frozenset(self.closed) | frozenset(self.late)) - frozenset(self.own)
 
 
+@derived
 def complaints(run: Run) -> Complaints:
     """Sort the standing errors by rank and kind."""
-    return run.derived(_complaints)
-
-
-def placed(run: Run) -> tuple[Failure, ...]:
-    """Give the standing errors, those inside a launcher's failure block with the rank of the block."""
-    return run.derived(_placed)
-
-
-def _placed(run: Run) -> tuple[Failure, ...]:
-    blocks = _blocks(run)
-    return tuple(f if f.rank is not None else replace(f, rank=_rank_at(blocks, f)) for f in standing(run))
-
-
-def _complaints(run: Run) -> Complaints:
     closed: dict[int, Failure] = {}
     late: dict[int, Failure] = {}
     own: dict[int, Failure] = {}
@@ -71,6 +58,13 @@ def _complaints(run: Run) -> Complaints:
         elif kind is not own or not is_silent(failure.cause):
             kind.setdefault(failure.rank, failure)
     return Complaints(closed, late, own, tuple(unplaced))
+
+
+@derived
+def placed(run: Run) -> tuple[Failure, ...]:
+    """Give the standing errors, those inside a launcher's failure block with the rank of the block."""
+    blocks = _blocks(run)
+    return tuple(f if f.rank is not None else replace(f, rank=_rank_at(blocks, f)) for f in standing(run))
 
 
 def _consequence(run: Run, failure: Failure) -> bool:

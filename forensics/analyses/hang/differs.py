@@ -19,7 +19,7 @@ from forensics.analyses.hang.last_seen import last_seen
 from forensics.case.rank_spans import listed
 from forensics.case.world import world
 from forensics.knowledge.vocabulary import words_for
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 Signature = tuple[str, str, str]
 
@@ -36,12 +36,9 @@ class Difference(Struct, frozen=True):
     cause: str
 
 
+@derived
 def first_difference(run: Run) -> Difference | None:
     """Give the earliest difference of all groups, None when ranks agree as far as they are recorded."""
-    return run.derived(_first_difference)
-
-
-def _first_difference(run: Run) -> Difference | None:
     told = recorded(run)
     if told.rows.height == 0:
         return None

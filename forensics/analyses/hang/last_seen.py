@@ -11,7 +11,7 @@ from msgspec import Struct
 from forensics.case.last_steps import reached
 from forensics.case.steps import parts
 from forensics.knowledge.vocabulary import words_for
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 
@@ -26,12 +26,9 @@ class Seen(Struct, frozen=True):
     line: int | None = None
 
 
+@derived
 def last_seen(run: Run) -> Mapping[int, Seen]:
     """Give the last sign of life of each rank."""
-    return run.derived(_last_seen)
-
-
-def _last_seen(run: Run) -> dict[int, Seen]:
     found: dict[int, Seen] = {}
     for row in _steps(run).iter_rows(named=True):
         rank = row["rank"]

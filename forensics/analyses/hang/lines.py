@@ -10,7 +10,7 @@ from typing import Any, cast
 import polars as pl
 from msgspec import Struct
 
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: A pattern that fits more lines than this is looked at in its first ones.
 _MOST = 5_000
@@ -31,7 +31,7 @@ def matching(run: Run, pattern: re.Pattern[str], *needles: str) -> Iterator[tupl
 
     One of `needles` is in every line that the pattern fits.
     """
-    for row in _said(run.derived(_lines), needles).head(_MOST).iter_rows(named=True):
+    for row in _said(_lines(run), needles).head(_MOST).iter_rows(named=True):
         hit = pattern.search(row["text"] or "") or pattern.search(_message(row["attrs"]))
         if hit is not None:
             yield row, hit
@@ -55,6 +55,7 @@ def _message(attrs: str | None) -> str:
     return str(cast("dict[str, object]", found).get("message", "")) if isinstance(found, dict) else ""
 
 
+@derived
 def _lines(run: Run) -> _Lines:
     events = run.scan("events").sort("source", "line", "seq").collect()
     few = events.height <= _FEW

@@ -13,15 +13,12 @@ from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.launchers import GroupEnd, last_end
 from forensics.knowledge.signals import signal_of
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 
+@derived
 def unexplained_exit(run: Run) -> GroupEnd | None:
     """Give the end of the worker group that ended the run, where no judged error may explain it."""
-    return run.derived(_unexplained_exit)
-
-
-def _unexplained_exit(run: Run) -> GroupEnd | None:
     end = last_end(run)
     if end is None or signal_of(end.code) is not None:
         return None
@@ -44,9 +41,10 @@ def _explains(run: Run, failure: Failure, end: GroupEnd) -> bool:
 
 def _has_its_own_log(run: Run, end: GroupEnd) -> bool:
     """Whether the worker that ended first printed to files of its own, so that a complaint of it would be there."""
-    return end.rank is not None and end.rank in run.derived(_spoken)
+    return end.rank is not None and end.rank in _spoken(run)
 
 
+@derived
 def _spoken(run: Run) -> frozenset[int]:
     """Give the ranks for which sources speak as a whole."""
     known = run.scan("sources").filter(pl.col("rank").is_not_null()).select(pl.col("rank").unique()).collect()

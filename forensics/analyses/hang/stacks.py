@@ -18,7 +18,7 @@ from forensics.knowledge.doing import by_frame
 from forensics.knowledge.libraries import is_library
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _DIGITS = lazily(r"\d+")
 #: Innermost frames in which the wait must stand.
@@ -104,9 +104,10 @@ def _base(file: str) -> str:
     return file.rsplit("/", 1)[-1]
 
 
+@derived
 def stacks(run: Run) -> Mapping[int, Stack]:
     """Give the main thread of each rank that left a stack."""
-    return run.derived(_stacks)
+    return _raised(run) | _dumped(run)
 
 
 def main_threads(run: Run) -> tuple[Stack, ...]:
@@ -126,10 +127,6 @@ def main_threads(run: Run) -> tuple[Stack, ...]:
         )
         for _, part in rows.group_by("source", "seq", maintain_order=True)
     )
-
-
-def _stacks(run: Run) -> dict[int, Stack]:
-    return _raised(run) | _dumped(run)
 
 
 def _raised(run: Run) -> dict[int, Stack]:

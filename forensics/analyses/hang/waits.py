@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from forensics.analyses.hang.collectives import Entry, Key, Recorded, entry_of, recorded
 from forensics.analyses.hang.complaints import complaints
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 
 class Wait(Struct, frozen=True):
@@ -34,12 +34,9 @@ class WaitGraph(Struct, frozen=True):
     cyclic: bool
 
 
+@derived
 def wait_graph(run: Run) -> WaitGraph:
     """Build the wait-for graph of a run's dumps."""
-    return run.derived(_wait_graph)
-
-
-def _wait_graph(run: Run) -> WaitGraph:
     told = recorded(run)
     waits = (*_collective_waits(told), *_p2p_waits(told))
     waiting = {rank for wait in waits for rank in wait.waiting}

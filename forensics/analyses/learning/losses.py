@@ -13,7 +13,7 @@ from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.trend import WINDOW, Trend, trend_of
 from forensics.case.curves.loss import Curve, beside, curves
 from forensics.case.processes.attempts import attempts
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _LIMITS = Limits()
 #: A gradient norm whose level stays within this ratio did not follow the loss.
@@ -40,9 +40,10 @@ class Loss(Struct, frozen=True, eq=False):
 
 def losses(run: Run, limits: Limits | None = None) -> tuple[Loss, ...]:
     """Give the training losses of the last attempt of each source; followed once for the usual limits."""
-    return run.derived(_losses) if limits in {None, _LIMITS} else _followed(run, limits or _LIMITS)
+    return _losses(run) if limits in {None, _LIMITS} else _followed(run, limits or _LIMITS)
 
 
+@derived
 def _losses(run: Run) -> tuple[Loss, ...]:
     return _followed(run, _LIMITS)
 
@@ -99,8 +100,9 @@ def fell_by(loss: Loss) -> float:
 def loss_beside(run: Run, curve: Curve) -> Loss | None:
     """Give the judged loss of the same source, attempt and rank as another metric; None where there is none."""
     found = beside(run, curve, "loss")
-    return None if found is None else run.derived(_by_curve).get(found)
+    return None if found is None else _by_curve(run).get(found)
 
 
+@derived
 def _by_curve(run: Run) -> dict[Curve, Loss]:
     return {one.curve: one for one in losses(run)}

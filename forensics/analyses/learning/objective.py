@@ -9,38 +9,29 @@ from forensics.case.curves.loss import Curve, curves
 from forensics.case.series import metric_names
 from forensics.knowledge.vocabulary import words_for
 from forensics.stats.spread import Floats
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _NOT_SAID = ("", "false", "0", "none", "null", "no", "scratch", "random")
 
 
+@derived
 def reinforced(run: Run) -> bool:
     """Whether the run logs rewards, or has two players: then its loss need not fall."""
-    return run.derived(_has_rewards)
-
-
-def paired(run: Run) -> bool:
-    """Whether the run compares pairs of a batch: such a loss may stay near the logarithm of their count."""
-    return run.derived(_has_pairs)
-
-
-def tuned(run: Run) -> bool:
-    """Whether the settings say that the run goes on from a trained model, whose loss may have little left to fall."""
-    return run.derived(_is_tuned)
-
-
-def _has_rewards(run: Run) -> bool:
     names = metric_names(run)["name"]
     own = names.filter(~names.str.contains(words_for("of_preference")))
     return bool((own.str.contains(words_for("of_reinforcement")) | own.str.contains(words_for("of_two_players"))).any())
 
 
-def _has_pairs(run: Run) -> bool:
+@derived
+def paired(run: Run) -> bool:
+    """Whether the run compares pairs of a batch: such a loss may stay near the logarithm of their count."""
     names = metric_names(run)
     return any(bool(names[column].str.contains(words_for("of_pairs")).any()) for column in ("name", "raw_name"))
 
 
-def _is_tuned(run: Run) -> bool:
+@derived
+def tuned(run: Run) -> bool:
+    """Whether the settings say that the run goes on from a trained model, whose loss may have little left to fall."""
     said = pl.col("value").fill_null("").str.strip_chars("\"' ").str.to_lowercase()
     rows = run.scan("facts").filter(
         pl.col("key").str.contains(words_for("start_weights_setting")) & ~said.is_in(_NOT_SAID)
@@ -53,7 +44,7 @@ def improved(run: Run, curve: Curve, onset: int, risen: int | None = None) -> bo
     step, since = curve.step(onset), curve.step(onset if risen is None else risen)
     if step is None or since is None:
         return False
-    for at, values in run.derived(_evaluations):
+    for at, values in _evaluations(run):
         known = ~np.isnan(at)
         before, after = values[known & (at < step)], values[known & (at >= since)]
         if len(before) and len(after) and float(after.min()) <= float(before[-1]):
@@ -61,6 +52,7 @@ def improved(run: Run, curve: Curve, onset: int, risen: int | None = None) -> bo
     return False
 
 
+@derived
 def _evaluations(run: Run) -> tuple[tuple[Floats, Floats], ...]:
     """Steps, NaN where none was printed, and values of every evaluation loss."""
     found = curves(run, "eval_loss")

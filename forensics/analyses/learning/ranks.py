@@ -14,7 +14,7 @@ from forensics.case.curves.loss import Curve
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median
 from forensics.stats.spread import Floats, spread
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 
 class Disagree(Struct, frozen=True):
@@ -64,7 +64,7 @@ class Parted(Struct, frozen=True):
 
 def parted(run: Run, limits: Disagree | None = None) -> Parted | None:
     """Find the rank whose loss left those of the others; found once for the usual thresholds."""
-    return run.derived(_parted_usually) if limits in {None, Disagree()} else _parted(run, limits or Disagree())
+    return _parted_usually(run) if limits in {None, Disagree()} else _parted(run, limits or Disagree())
 
 
 def shared_parted(run: Run, limits: Disagree) -> Iterator[Parted]:
@@ -81,6 +81,7 @@ def shared_parted(run: Run, limits: Disagree) -> Iterator[Parted]:
             yield gone
 
 
+@derived
 def _parted_usually(run: Run) -> Parted | None:
     return _parted(run, Disagree())
 

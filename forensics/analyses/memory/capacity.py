@@ -14,7 +14,7 @@ from forensics.analyses.memory._form import ABSURD
 from forensics.analyses.memory.kinds import TOTALS, Meaning
 from forensics.analyses.memory.oom_messages import oom_messages
 from forensics.case.series import metric_rows
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _GIB = 1 << 30
 #: A CUDA context, cuBLAS workspaces and NCCL buffers take about this much of a device (PyTorch, CUDA semantics).
@@ -50,12 +50,9 @@ class Capacity(Struct, frozen=True):
         return size - high, size - low
 
 
+@derived
 def capacity_of(run: Run) -> Capacity:
     """Collect the sizes that a run tells."""
-    return run.derived(_capacity)
-
-
-def _capacity(run: Run) -> Capacity:
     totals = (
         metric_rows(run, pl.col("name").is_in(TOTALS)).filter(pl.col("value") > 0).select("value").collect()["value"]
     )

@@ -28,7 +28,7 @@ from forensics.knowledge.errors import telling
 from forensics.knowledge.sizes import element_bytes
 from forensics.model import Locator
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import field_names, replace
 
 Where = Literal["device", "host"]
@@ -185,12 +185,9 @@ class OomMessage(Struct, frozen=True):
         return "fragmentation" if size.unallocated >= size.tried else "full"
 
 
+@derived
 def oom_messages(run: Run) -> tuple[OomMessage, ...]:
     """Every out-of-memory message of a run, in the order of sources and lines, copies folded."""
-    return run.derived(_messages)
-
-
-def _messages(run: Run) -> tuple[OomMessage, ...]:
     judged = {(f.source, f.at): f for f in failures(run)}
     kept: list[OomMessage] = []
     for row in islice(_rows(run, judged), _MOST):

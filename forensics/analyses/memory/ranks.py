@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from forensics.analyses.memory.series import Series, series_of
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _FEWEST = 2
 
@@ -28,12 +28,9 @@ class Imbalance(Struct, frozen=True):
         return self.top.peak / self.median if self.median > 0 else 1.0
 
 
+@derived
 def imbalances(run: Run) -> tuple[Imbalance, ...]:
     """Every metric in GiB that two ranks or more print, the most uneven first."""
-    return run.derived(_imbalances)
-
-
-def _imbalances(run: Run) -> tuple[Imbalance, ...]:
     groups: dict[str, dict[int, Series]] = {}
     for one in series_of(run):
         if one.rank is not None and one.meaning.unit == "GiB" and not one.meaning.falls:

@@ -27,7 +27,7 @@ from forensics.patterns import lazily
 from forensics.stats.spread import Floats
 from forensics.stats.trend import line_of
 from forensics.store.packed import PLACE, Packed
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 Kind = Literal["instant", "interval peak", "cumulative peak", "peak", "cache"]
@@ -145,12 +145,9 @@ class Series:
         return 1 - self.peak / self.capacity if self.meaning.falls else self.peak / self.capacity
 
 
+@derived
 def series_of(run: Run) -> tuple[Series, ...]:
     """Every memory series of a run with at least one finite value, by source, rank, attempt and name."""
-    return run.derived(_series)
-
-
-def _series(run: Run) -> tuple[Series, ...]:
     found = (
         placed_rows(run, pl.col("name").is_in([*MEANINGS]))
         .filter(pl.col("value").abs() < ABSURD)

@@ -16,7 +16,7 @@ from forensics.case.errors.attributes import attributes
 from forensics.case.evidence import Row
 from forensics.model import Confidence
 from forensics.stats.running import robust
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: Each kind in words, to end a sentence that begins with what was seen.
 WORDS: Mapping[str, str] = MappingProxyType(
@@ -108,9 +108,10 @@ class Kind(Struct, frozen=True):
 
 def kind_of(run: Run, found: NanOnset) -> Kind:
     """Classify an onset; in this order: loss scale, hidden by the writer, from the start, a rise before, none."""
-    return run.derived(_kind_of_onset) if found is nan_onset(run) else _kind_of(run, found)
+    return _kind_of_onset(run) if found is nan_onset(run) else _kind_of(run, found)
 
 
+@derived
 def _kind_of_onset(run: Run) -> Kind:
     found = nan_onset(run)
     assert found is not None

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from forensics.case.errors.attributes import attributes
 from forensics.case.evidence import Row
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _OP = r'"op":\s*"([^"]+)"'
 _BACKWARD = r"Function '(\w+Backward\d*)' returned nan values"
@@ -28,12 +28,9 @@ class Named(Struct, frozen=True):
     says_nan: bool
 
 
+@derived
 def named_operation(run: Run) -> Named | None:
     """Give the first operation or module that a line names, by source and line; None where none does."""
-    return run.derived(_named)
-
-
-def _named(run: Run) -> Named | None:
     text, attrs = pl.col("text").fill_null(""), pl.col("attrs").fill_null("")
     nan = attrs.str.contains(_NAN_SHAPE) | pl.col("code").str.ends_with(".nan") | (pl.col("code") == "traceback")
     named = pl.coalesce(attrs.str.extract(_OP), *(text.str.extract(p) for p in (_BACKWARD, _NAMED)))

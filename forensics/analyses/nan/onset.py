@@ -17,7 +17,7 @@ from forensics.case.series import metric_rows
 from forensics.case.steps import SERIES, at, by_record
 from forensics.knowledge.vocabulary import words_for
 from forensics.model import Evidence, EvidenceRole, Onset
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 _ORDER = (Status.FAILED, Status.EARLIER, Status.INTERMITTENT, Status.TRANSIENT)
@@ -80,18 +80,9 @@ def _evidence(candidate: Candidate, role: EvidenceRole) -> Evidence:
     return metric_evidence(candidate.row, role)
 
 
+@derived
 def nan_onset(run: Run) -> NanOnset | None:
     """Find where the run went non-finite; None when nothing did."""
-    return run.derived(_onset)
-
-
-def lost(run: Run) -> NanOnset | None:
-    """Find where the run went non-finite for good; None where it went on finite."""
-    found = nan_onset(run)
-    return found if found is not None and found.status is Status.FAILED else None
-
-
-def _onset(run: Run) -> NanOnset | None:
     found = [_seen_whole(run, c) for c in series_candidates(run)]
     found += detector_candidates(run)
     found += lost_together(run) if not found else ()
@@ -116,6 +107,12 @@ def _onset(run: Run) -> NanOnset | None:
         others=tuple(others),
         rows=rows,
     )
+
+
+def lost(run: Run) -> NanOnset | None:
+    """Find where the run went non-finite for good; None where it went on finite."""
+    found = nan_onset(run)
+    return found if found is not None and found.status is Status.FAILED else None
 
 
 def _seen_whole(run: Run, candidate: Candidate) -> Candidate:

@@ -19,7 +19,7 @@ from forensics.case.steps import at
 from forensics.case.trainers import trainers, trainers_by_source
 from forensics.checkpoint import Checkpoint
 from forensics.model import Evidence
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 KindName = Literal[
     "optimization_blowup",
@@ -69,12 +69,9 @@ class NanOrigin(Struct, frozen=True):
     evidence: tuple[Evidence, ...] = ()
 
 
+@derived
 def origin(run: Run) -> NanOrigin:
     """Find the origin of the NaN of the attempt that counts."""
-    return run.derived(_origin)
-
-
-def _origin(run: Run) -> NanOrigin:
     found, collapse = nan_onset(run), collapse_of(run)
     if found is not None and found.status is Status.EARLIER:  # a later attempt trains on: the last one is judged
         return NanOrigin("none", found.step, found.metric, found.clean_step, evidence=found.evidence())

@@ -13,7 +13,7 @@ from forensics.case.nonfinite import watched
 from forensics.case.series import metric_records
 from forensics.case.steps import at
 from forensics.model import Evidence, EvidenceRole
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 
@@ -48,12 +48,9 @@ class Collapse(Struct, frozen=True):
     share: float | None = None
 
 
+@derived
 def collapse_of(run: Run) -> Collapse | None:
     """Find a collapse by the series of the scale, by words of its floor, or by counting skipped updates."""
-    return run.derived(_collapse)
-
-
-def _collapse(run: Run) -> Collapse | None:
     cfg = run.threshold(ScaleLimits)
     fallen = _by_series(run, cfg)
     if fallen is not None:

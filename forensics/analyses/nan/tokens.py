@@ -9,7 +9,7 @@ from forensics.analyses.evals.vocabulary import Stated, embedding_rows
 from forensics.case.series import metric_rows
 from forensics.case.steps import ordered
 from forensics.knowledge.metrics import telling
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: The label of a position that takes no part in the loss (PyTorch, CrossEntropyLoss, `ignore_index`).
 _MASKED = -100
@@ -27,12 +27,9 @@ class Outside(Struct, frozen=True):
         return self.rows["at"][0]
 
 
+@derived
 def tokens_outside(run: Run) -> Outside | None:
     """Give the ids outside of the vocabulary; None where there is none, or where the vocabulary is not known."""
-    return run.derived(_outside)
-
-
-def _outside(run: Run) -> Outside | None:
     size = embedding_rows(run)
     if size is None:
         return None

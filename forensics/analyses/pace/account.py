@@ -19,7 +19,7 @@ from forensics.analyses.pace.devices import fewer_devices
 from forensics.analyses.pace.pauses import Comb, Flags, Steps, regular
 from forensics.analyses.pace.steady import FEWEST, SHORTEST, Steady, steady
 from forensics.stats.spread import Floats, median_of
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: A printing unit above half the smallest effect hides it.
 COARSE = 0.025
@@ -108,12 +108,9 @@ class Paced(Struct, frozen=True):
         return float((slow - change.before).clip(min=0.0).sum() / took.sum())
 
 
+@derived
 def paced(run: Run) -> tuple[Paced, ...]:
     """Give every clock of a run that is long enough, the best of each source, attempt and rank."""
-    return run.derived(_paced)
-
-
-def _paced(run: Run) -> tuple[Paced, ...]:
     return tuple(_every(run))
 
 
@@ -238,12 +235,9 @@ def gravest(run: Run, cfg: Gravity, *forms: Form) -> tuple[Paced, Change] | None
     return found if found is not None and found[1].form in forms else None
 
 
+@derived
 def pauses_of(run: Run) -> tuple[tuple[Clock, Pauses], ...]:
     """Give what pauses cost on each clock of seconds per step, token or sample."""
-    return run.derived(_pauses)
-
-
-def _pauses(run: Run) -> tuple[tuple[Clock, Pauses], ...]:
     known = {id(one.clock): one.steady for one in paced(run)}  # the clocks live as long as the run
     return tuple(
         (clock, found)

@@ -17,7 +17,7 @@ from forensics.case.series import metric_records
 from forensics.case.steps import at
 from forensics.dialects.counters import kind_of
 from forensics.stats.spread import Floats
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _FEWEST = 12  # draws of one bar below which it is no clock
 _WEIGHT = 0.3  # of the newest draw in tqdm's exponential mean, its default
@@ -56,6 +56,7 @@ def bars(run: Run) -> Iterator[tuple[pl.DataFrame, float]]:
             yield _as_metrics(paced), quantum
 
 
+@derived
 def _recorded(run: Run) -> pl.DataFrame:
     """The step of each line that prints a metric of training: columns `source`, `seq`, `own`."""
     numbered = metric_records(run).filter(pl.col("trains") & at().is_not_null() & pl.col("line").is_not_null())
@@ -72,9 +73,7 @@ def _numbered(run: Run, part: pl.DataFrame) -> pl.DataFrame:
     total = int(str(part["plan"].mode().max()))
     own = part.filter(pl.col("plan") == total)
     if (own["done"] == total).all():
-        ended = own.join(run.derived(_recorded), ["source", "seq"], "inner", maintain_order="left").rename(
-            {"own": "at"}
-        )
+        ended = own.join(_recorded(run), ["source", "seq"], "inner", maintain_order="left").rename({"own": "at"})
         ended = ended.with_columns(again_=pl.lit(value=True), epoch_=pl.int_range(pl.len()))
         return ended.filter((pl.col("at") > pl.col("at").cum_max().shift(1)).fill_null(value=True))
     again = (pl.col("done") < pl.col("done").shift(1)).fill_null(value=True)

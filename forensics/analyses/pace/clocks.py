@@ -29,7 +29,7 @@ from forensics.io.columns import owned
 from forensics.knowledge.vocabulary import words_for
 from forensics.stats.spread import Floats, median_of
 from forensics.store.packed import PLACE, Packed
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _WALL = PaceName("wall", "step", 1.0, 99)
 _BAR = PaceName("time", "step", 1.0, 150)  # behind every name, and every average that was taken apart
@@ -116,9 +116,15 @@ class Clock:
         return replace(self, rows=rows)
 
 
+@derived
 def clocks(run: Run) -> tuple[Clock, ...]:
     """Give every clock of a run, by source, attempt and rank, the most trustworthy form first."""
-    return run.derived(_clocks)
+    named = keys_of(run).select("name", "raw_name").unique(maintain_order=True)
+    known = {pair: found for pair in named.iter_rows() if (found := pace_of(*pair)) is not None}
+    busy = _busy_steps(run)
+    found = [*_named_clocks(known, run), *_bar_clocks(run), *_wall_clocks(run)]
+    out = [c for clock in found if len(c := _busy_marked(clock, busy)) >= 2]
+    return tuple(sorted(out, key=lambda c: (c.source, c.attempt, -1 if c.rank is None else c.rank, c.order)))
 
 
 def best_clocks(run: Run, *, fewest: int, coarsest: float = 0.025) -> Iterator[Clock]:
@@ -139,15 +145,6 @@ def best_clocks(run: Run, *, fewest: int, coarsest: float = 0.025) -> Iterator[C
             best = best if best is not None else min(long, key=lambda c: c.resolution)
             yield best
             yield from (c for c in long if c.form == "wall" and c is not best and c.resolution <= coarsest)
-
-
-def _clocks(run: Run) -> tuple[Clock, ...]:
-    named = keys_of(run).select("name", "raw_name").unique(maintain_order=True)
-    known = {pair: found for pair in named.iter_rows() if (found := pace_of(*pair)) is not None}
-    busy = _busy_steps(run)
-    found = [*_named_clocks(known, run), *_bar_clocks(run), *_wall_clocks(run)]
-    out = [c for clock in found if len(c := _busy_marked(clock, busy)) >= 2]
-    return tuple(sorted(out, key=lambda c: (c.source, c.attempt, -1 if c.rank is None else c.rank, c.order)))
 
 
 def _named_clocks(known: dict[tuple[str | None, str | None], PaceName], run: Run) -> Iterator[Clock]:

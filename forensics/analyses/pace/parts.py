@@ -15,7 +15,7 @@ from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import ordered
 from forensics.io.tables import table_rows
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _PLACE = ("source", "attempt", "rank")
 #: A count from the start has at least doubled within a run of some records.
@@ -38,32 +38,26 @@ class Part(Struct, frozen=True):
     last: Mapping[str, Any]
 
 
+@derived
 def data_waits(run: Run) -> tuple[Part, ...]:
     """The wait for data as a share of the step, where a record prints both times; one for each source and rank."""
-    return run.derived(_data_waits)
-
-
-def paddings(run: Run) -> tuple[Part, ...]:
-    """Padding as a share of the tokens of a step, where a record prints both or the share itself."""
-    return run.derived(_paddings)
-
-
-def _data_waits(run: Run) -> tuple[Part, ...]:
-    pairs = ((name or "", raw or "") for name, raw in run.derived(_names))
+    pairs = ((name or "", raw or "") for name, raw in _names(run))
     steps = {raw: one.scale for name, raw in pairs if (one := _step(name, raw)) is not None}
     return tuple(_parts(run, named(run, "data"), steps))
+
+
+@derived
+def paddings(run: Run) -> tuple[Part, ...]:
+    """Padding as a share of the tokens of a step, where a record prints both or the share itself."""
+    filled = tuple(_parts(run, named(run, "filled"), named(run, "tokens")))
+    unfilled = [Part(1 - p.share, p.amount, p.whole, p.records, p.first, p.last) for p in filled]
+    told = _parts(run, named(run, "padding"), {})
+    return (*unfilled, *told)
 
 
 def _step(name: str, raw: str) -> Any:  # noqa: ANN401 - a name of a pace, or None
     found = pace_of(name, raw)
     return found if found is not None and found.form in {"time", "anew"} and found.unit == "step" else None
-
-
-def _paddings(run: Run) -> tuple[Part, ...]:
-    filled = tuple(_parts(run, named(run, "filled"), named(run, "tokens")))
-    unfilled = [Part(1 - p.share, p.amount, p.whole, p.records, p.first, p.last) for p in filled]
-    told = _parts(run, named(run, "padding"), {})
-    return (*unfilled, *told)
 
 
 def _parts(run: Run, parts: Mapping[str, float], wholes: Mapping[str, float]) -> Iterator[Part]:
@@ -124,11 +118,12 @@ def _rows(run: Run, names: Mapping[str, float]) -> pl.DataFrame:
 
 def named(run: Run, part: str) -> dict[str, float]:
     """Give the printed names of one kind of part of `parts.tsv`, with the factor to its unit."""
-    names = ((name, raw) for name, raw in run.derived(_names) if name is not None and raw is not None)
+    names = ((name, raw) for name, raw in _names(run) if name is not None and raw is not None)
     told = ((raw, _scale(part, name) or _scale(part, raw)) for name, raw in names)
     return {raw: scale for raw, scale in told if scale is not None}
 
 
+@derived
 def _names(run: Run) -> list[tuple[str | None, str | None]]:
     """The canonical and the printed name of each metric, in the order in which they came."""
     return keys_of(run).select("name", "raw_name").unique(maintain_order=True).rows()

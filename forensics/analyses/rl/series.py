@@ -18,7 +18,7 @@ from forensics.case.series import metric_names, metric_rows
 from forensics.case.steps import ordered
 from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import words_for
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: A dialect names a group of its pattern `rewards_mean` where the line says `rewards/mean`; the line's name is shown.
 _PRINTED = (
@@ -61,7 +61,7 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
 
     A name that several stores or ranks print is given once, from where it has the most records.
     """
-    named = run.derived(_named)
+    named = _named(run)
     if not named.height:
         return ()
     wanted = named.filter(pl.col("quantity").is_in([*quantities]))
@@ -87,6 +87,7 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
+@derived
 def _named(run: Run) -> pl.DataFrame:
     """Names that mean a quantity, in sources of reinforcement learning: source, raw_name, printed, plain, quantity."""
     names = metric_names(run).select("source", "name", raw_name=pl.coalesce("raw_name", "name"), printed=_PRINTED)

@@ -18,7 +18,7 @@ from forensics.analyses.snapshots._stacks import Known, known_stacks, stack_of
 from forensics.analyses.snapshots._steps import steps_of
 from forensics.analyses.snapshots._values import Growth, Leak, Oom, Pool, Share, Snapshot, Stack, site_of
 from forensics.analyses.snapshots.leaks import leaks_of
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 __all__ = ["Growth", "Leak", "Oom", "Pool", "Share", "Snapshot", "Stack", "grown", "site_of", "snapshots"]
 _PREFIX = "memory_snapshot."
@@ -27,9 +27,16 @@ _RING = 10_000
 _ACTIVE = pl.col("state").str.starts_with("active")
 
 
+@derived
 def snapshots(run: Run) -> tuple[Snapshot, ...]:
     """Every memory snapshot of a run, one for each device that it says something of, by source and device."""
-    return run.derived(made)
+    found: list[Snapshot] = []
+    for source in _sources(run):
+        tables = _tables(run, source)
+        rank = _rank(run, source)
+        devices = {*tables.events["device"].fill_null(0).unique(), *tables.segments["device"].fill_null(0).unique()}
+        found += [_snapshot(tables, source, device, rank) for device in sorted(devices)]
+    return tuple(found)
 
 
 # Two snapshots of one run: what grew between them, by stack.
@@ -72,17 +79,6 @@ class _Tables(Struct, frozen=True):
     annotations: pl.DataFrame
     known: Mapping[int, Known]
     told: Mapping[str, object]
-
-
-def made(run: Run) -> tuple[Snapshot, ...]:
-    """Every memory snapshot of a run, by source and device."""
-    found: list[Snapshot] = []
-    for source in _sources(run):
-        tables = _tables(run, source)
-        rank = _rank(run, source)
-        devices = {*tables.events["device"].fill_null(0).unique(), *tables.segments["device"].fill_null(0).unique()}
-        found += [_snapshot(tables, source, device, rank) for device in sorted(devices)]
-    return tuple(found)
 
 
 def _sources(run: Run) -> list[str]:

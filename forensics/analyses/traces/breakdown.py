@@ -11,28 +11,22 @@ import polars as pl
 
 from forensics.analyses.traces.gpu import COMMUNICATION, COMPUTE, MEMORY, gpu_rows
 from forensics.analyses.traces.intervals import Ints, union
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 
+@derived
 def by_rank(run: Run) -> pl.DataFrame:
     """One row a source, hence a rank and profiling window.
 
     Columns: source, rank, first_ns, span_ns, busy_ns, idle_ns, compute_ns, communication_ns, memory_ns, overlap_ns
     (communication under computation), exposed_ns (the rest of it), count (pieces of work).
     """
-    return run.derived(_by_rank)
-
-
-def by_step(run: Run) -> pl.DataFrame:
-    """The same for each source and step; work launched outside of every step is left out."""
-    return run.derived(_by_step)
-
-
-def _by_rank(run: Run) -> pl.DataFrame:
     return breakdown(gpu_rows(run), ["source"])
 
 
-def _by_step(run: Run) -> pl.DataFrame:
+@derived
+def by_step(run: Run) -> pl.DataFrame:
+    """The same for each source and step; work launched outside of every step is left out."""
     return breakdown(gpu_rows(run).filter(pl.col("step").is_not_null()), ["source", "step"])
 
 

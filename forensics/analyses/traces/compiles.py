@@ -7,14 +7,24 @@ import polars as pl
 from forensics.analyses.traces.intervals import union
 from forensics.analyses.traces.steps import step_at, steps
 from forensics.knowledge.vocabulary import words_for
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 # marks that the compiler sets around its own work, and its frame in a trace with stacks
 
 
+@derived
 def compile_rows(run: Run) -> pl.DataFrame:
     """Every row of the compiler at work, in order: source, rank, seq, name, start_ns, end_ns, dur_ns, step."""
-    return run.derived(_compile_rows)
+    name = pl.col("name")
+    rows = (
+        run.scan("spans")
+        .filter(~pl.col("category").str.starts_with("gpu") & (pl.col("category") != "kernel"))
+        .filter(name.str.contains(words_for("compiling_event")) & ~name.str.contains(words_for("compiler_at_run_time")))
+        .select("source", "rank", "seq", "name", "start_ns", "dur_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .collect()
+        .sort("source", "start_ns", "seq")
+    )
+    return rows.with_columns(step_at(steps(run), rows["source"], rows["start_ns"]))
 
 
 def compile_share(run: Run) -> pl.DataFrame:
@@ -29,16 +39,3 @@ def compile_share(run: Run) -> pl.DataFrame:
     timed = named.with_columns(time_ns=pl.Series(found.totals(named.height), dtype=pl.Int64))
     joined = timed.join(whole, on="source", how="left", maintain_order="left")
     return joined.with_columns(share=pl.col("time_ns") / pl.col("steps_ns")).drop("steps_ns")
-
-
-def _compile_rows(run: Run) -> pl.DataFrame:
-    name = pl.col("name")
-    rows = (
-        run.scan("spans")
-        .filter(~pl.col("category").str.starts_with("gpu") & (pl.col("category") != "kernel"))
-        .filter(name.str.contains(words_for("compiling_event")) & ~name.str.contains(words_for("compiler_at_run_time")))
-        .select("source", "rank", "seq", "name", "start_ns", "dur_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
-        .collect()
-        .sort("source", "start_ns", "seq")
-    )
-    return rows.with_columns(step_at(steps(run), rows["source"], rows["start_ns"]))

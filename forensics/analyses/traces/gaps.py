@@ -16,7 +16,7 @@ from forensics.analyses.traces.intervals import Ints, Union, covered, gaps, unio
 from forensics.analyses.traces.loader import waiting
 from forensics.analyses.traces.syncs import sync_calls
 from forensics.knowledge.vocabulary import words_for
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 LOADER, SYNC, COMM_WAIT = "data loader", "sync call", "communication wait"
 HOST, KERNEL, UNKNOWN = "host wait", "kernel wait", "unknown"
@@ -24,13 +24,15 @@ HOST, KERNEL, UNKNOWN = "host wait", "kernel wait", "unknown"
 KERNEL_WAIT_NS = 30_000
 
 
+@derived
 def idle_gaps(run: Run) -> pl.DataFrame:
     """Every gap, sorted by source and start.
 
     Columns: source, rank, start_ns, end_ns, dur_ns, cause, seq and name (of the work that ends it), label, thread,
     launch_ns, step (of that launch).
     """
-    return run.derived(_idle_gaps)
+    parts = [_of_source(run, own) for own in gpu_rows(run).partition_by("source", maintain_order=True)]
+    return pl.concat(parts) if parts else pl.DataFrame(schema=_SCHEMA)
 
 
 def idle_causes(run: Run) -> pl.DataFrame:
@@ -41,11 +43,6 @@ def idle_causes(run: Run) -> pl.DataFrame:
         .agg(pl.col("rank").max(), gaps=pl.len(), time_ns=pl.col("dur_ns").sum(), longest_ns=pl.col("dur_ns").max())
         .sort(["source", "time_ns", "cause"], descending=[False, True, False])
     )
-
-
-def _idle_gaps(run: Run) -> pl.DataFrame:
-    parts = [_of_source(run, own) for own in gpu_rows(run).partition_by("source", maintain_order=True)]
-    return pl.concat(parts) if parts else pl.DataFrame(schema=_SCHEMA)
 
 
 _SCHEMA = {

@@ -13,7 +13,7 @@ import polars as pl
 from forensics.analyses.traces.kernel_categories import categorise
 from forensics.analyses.traces.steps import step_at, steps
 from forensics.formats.trace.calls import QUIET_CALLS
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 COMPUTE, COMMUNICATION, MEMORY = "compute", "communication", "memory"
@@ -21,6 +21,7 @@ _CALLS = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runt
 _CALLS_MORE = ("privateuse1_driver", "hip_runtime", "hpu_op")
 
 
+@derived
 def gpu_rows(run: Run) -> pl.DataFrame:
     """Every piece of device work, sorted by source and start.
 
@@ -28,34 +29,6 @@ def gpu_rows(run: Run) -> pl.DataFrame:
     (compute, communication or memory), start_ns, end_ns, dur_ns, correlation, bytes; of the host call that launched it
     api, thread, launch_ns and launch_end_ns, null when the trace has none; step, by launch.
     """
-    return run.derived(_gpu_rows)
-
-
-def host_calls(run: Run) -> pl.DataFrame:
-    """Calls of the runtime and driver that may give the device work, wait for it or move its memory.
-
-    Columns: source, rank, seq, category, name, thread, start_ns, dur_ns, correlation, end_ns; by source and start.
-    """
-    return run.derived(_host_calls)
-
-
-def is_call() -> pl.Expr:
-    """Whether a row of spans is a call of the device's runtime or driver."""
-    return pl.col("category").is_in([*_CALLS, *_CALLS_MORE])
-
-
-def _host_calls(run: Run) -> pl.DataFrame:
-    return (
-        run.scan("spans")
-        .filter(is_call() & ~pl.col("name").is_in(QUIET_CALLS))
-        .select("source", "rank", "seq", "category", "name", "thread", "start_ns", "dur_ns", "correlation")
-        .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
-        .collect()
-        .sort("source", "start_ns", "seq")
-    )
-
-
-def _gpu_rows(run: Run) -> pl.DataFrame:
     work = (
         run.scan("spans")
         .filter(pl.col("category").is_in(WORK))
@@ -77,6 +50,27 @@ def _gpu_rows(run: Run) -> pl.DataFrame:
     )
     launched = _with_launch(_labelled(work), host_calls(run)).sort("source", "start_ns", "seq")
     return launched.with_columns(step_at(steps(run), launched["source"], launched["launch_ns"]))
+
+
+@derived
+def host_calls(run: Run) -> pl.DataFrame:
+    """Calls of the runtime and driver that may give the device work, wait for it or move its memory.
+
+    Columns: source, rank, seq, category, name, thread, start_ns, dur_ns, correlation, end_ns; by source and start.
+    """
+    return (
+        run.scan("spans")
+        .filter(is_call() & ~pl.col("name").is_in(QUIET_CALLS))
+        .select("source", "rank", "seq", "category", "name", "thread", "start_ns", "dur_ns", "correlation")
+        .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .collect()
+        .sort("source", "start_ns", "seq")
+    )
+
+
+def is_call() -> pl.Expr:
+    """Whether a row of spans is a call of the device's runtime or driver."""
+    return pl.col("category").is_in([*_CALLS, *_CALLS_MORE])
 
 
 def _labelled(work: pl.DataFrame) -> pl.DataFrame:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.traces.gpu import gpu_rows
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 
+@derived
 def kernels(run: Run) -> pl.DataFrame:
     """One row a source and kernel name: source, rank, label, kind, name, time_ns, count; the longest first."""
-    return run.derived(_kernels)
-
-
-def _kernels(run: Run) -> pl.DataFrame:
     return (
         gpu_rows(run)
         .lazy()

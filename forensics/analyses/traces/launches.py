@@ -5,9 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.traces.gpu import gpu_rows
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 
+@derived
 def unlaunched(run: Run) -> pl.DataFrame:
     """Device work whose launch is not in the trace, the longest in sum first.
 
@@ -15,10 +16,6 @@ def unlaunched(run: Run) -> pl.DataFrame:
     ran ahead of everything launched within the window, so that was launched before the window began; otherwise the
     trace lacks the launch.
     """
-    return run.derived(_unlaunched)
-
-
-def _unlaunched(run: Run) -> pl.DataFrame:
     rows = gpu_rows(run)
     lone = pl.col("launch_ns").is_null()
     first = pl.col("start_ns").filter(~lone).min().over("source", "device", "stream")

@@ -8,36 +8,14 @@ import polars as pl
 from forensics.analyses.traces.intervals import Union, covered, union
 from forensics.analyses.traces.steps import steps
 from forensics.knowledge.vocabulary import words_for
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 MARK = "enumerate(DataLoader)"
 
 
+@derived
 def loader_rows(run: Run) -> pl.DataFrame:
     """Every call for the next batch: source, rank, seq, name, thread, start_ns, end_ns; sorted by source and start."""
-    return run.derived(_loader_rows)
-
-
-def loader_share(run: Run) -> pl.DataFrame:
-    """One row a source with such calls.
-
-    Columns: source, rank, calls, wait_ns (their union), in_steps_ns, steps_ns, steps, share (of the steps' time; null
-    without steps), in_process (`num_workers=0`: the batch is made by the training process itself).
-    """
-    return run.derived(_loader_share)
-
-
-def waiting(run: Run, source: str) -> Union:
-    """When one source waited for its data loader, as a union of one group."""
-    rows = loader_rows(run).filter(pl.col("source") == source)
-    return _union(rows)
-
-
-def _union(rows: pl.DataFrame) -> Union:
-    return union(np.zeros(rows.height, np.int64), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
-
-
-def _loader_rows(run: Run) -> pl.DataFrame:
     return (
         run.scan("spans")
         .filter(pl.col("name").str.starts_with(MARK) & ~pl.col("category").str.starts_with("gpu"))
@@ -48,10 +26,26 @@ def _loader_rows(run: Run) -> pl.DataFrame:
     )
 
 
-def _loader_share(run: Run) -> pl.DataFrame:
+@derived
+def loader_share(run: Run) -> pl.DataFrame:
+    """One row a source with such calls.
+
+    Columns: source, rank, calls, wait_ns (their union), in_steps_ns, steps_ns, steps, share (of the steps' time; null
+    without steps), in_process (`num_workers=0`: the batch is made by the training process itself).
+    """
     rows, marks = loader_rows(run), steps(run)
     shares = [_share(own, marks.filter(pl.col("source") == own["source"][0])) for own in rows.partition_by("source")]
     return pl.DataFrame(shares, schema=_SHARE)
+
+
+def waiting(run: Run, source: str) -> Union:
+    """When one source waited for its data loader, as a union of one group."""
+    rows = loader_rows(run).filter(pl.col("source") == source)
+    return _union(rows)
+
+
+def _union(rows: pl.DataFrame) -> Union:
+    return union(np.zeros(rows.height, np.int64), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
 
 
 _SHARE = {

@@ -11,18 +11,26 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _RANKS_LEAST = 2
 
 
+@derived
 def arrivals(run: Run) -> pl.DataFrame:
     """One row a matched collective and rank, sorted by collective and rank.
 
     Columns: key, size (ranks that have it), rank, source, seq, name, start_ns (on the common clock), dur_ns, wait_ns
     (until the last rank arrived), last (whether this rank was it).
     """
-    return run.derived(_arrivals)
+    work = gpu_rows(run).filter((pl.col("kind") == COMMUNICATION) & pl.col("rank").is_not_null())
+    work = _one_window(work)
+    if work["rank"].n_unique() < _RANKS_LEAST:
+        return pl.DataFrame(schema=_SCHEMA)
+    keyed = _keyed(work, _groups(run)).drop_nulls("key")
+    seen = pl.len().over("key")
+    shared = keyed.filter(seen >= _RANKS_LEAST, pl.col("rank").n_unique().over("key") == seen)
+    return _timed(shared.with_columns(size=seen))
 
 
 def waits(run: Run) -> pl.DataFrame:
@@ -55,17 +63,6 @@ def chance_of(collectives: int, last: int, ranks: int) -> float:
     k = np.arange(last, collectives + 1)
     terms = logs[k] + k * np.log(1 / ranks) + (collectives - k) * np.log1p(-1 / ranks)
     return min(1.0, float(np.exp(terms).sum()) * ranks)
-
-
-def _arrivals(run: Run) -> pl.DataFrame:
-    work = gpu_rows(run).filter((pl.col("kind") == COMMUNICATION) & pl.col("rank").is_not_null())
-    work = _one_window(work)
-    if work["rank"].n_unique() < _RANKS_LEAST:
-        return pl.DataFrame(schema=_SCHEMA)
-    keyed = _keyed(work, _groups(run)).drop_nulls("key")
-    seen = pl.len().over("key")
-    shared = keyed.filter(seen >= _RANKS_LEAST, pl.col("rank").n_unique().over("key") == seen)
-    return _timed(shared.with_columns(size=seen))
 
 
 _SCHEMA = {

@@ -6,18 +6,15 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.traces.intervals import Ints
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 
+@derived
 def steps(run: Run) -> pl.DataFrame:
     """One row a step and source: source, rank, seq, step, start_ns, end_ns, thread; sorted by source and start.
 
     The copy of the mark on the device's time line (`gpu_user_annotation`) is left out, as is a second thread's.
     """
-    return run.derived(_steps)
-
-
-def _steps(run: Run) -> pl.DataFrame:
     marks = (
         run.scan("spans")
         .filter(pl.col("step").is_not_null() & ~pl.col("category").str.starts_with("gpu"))

@@ -15,9 +15,10 @@ from forensics.analyses.traces.intervals import Ints
 from forensics.analyses.traces.steps import step_at, steps
 from forensics.knowledge.libraries import library_files
 from forensics.knowledge.vocabulary import words_for
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 
+@derived
 def sync_calls(run: Run) -> pl.DataFrame:
     """Every blocking call of the program, sorted by source and start.
 
@@ -25,10 +26,6 @@ def sync_calls(run: Run) -> pl.DataFrame:
     (the copy that it waits for, by name, or null), op (the innermost operator around it) and frame (the innermost
     Python function around it, of the program rather than of torch where there is one), null where the trace has none.
     """
-    return run.derived(_sync_calls)
-
-
-def _sync_calls(run: Run) -> pl.DataFrame:
     calls = host_calls(run)
     found = calls.filter(pl.col("name").str.contains(words_for("blocking_call"))).with_columns(
         waits=pl.col("name").str.contains(words_for("waiting_call"))

@@ -7,7 +7,7 @@ import polars as pl
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gpu import COMMUNICATION, MEMORY, gpu_rows
 from forensics.analyses.traces.steps import steps
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: The large kernels of a model, and what moves data; all others are "other kernels".
 _NAMED = ("matmul", "attention", "convolution", COMMUNICATION, MEMORY)
@@ -18,6 +18,7 @@ def is_other() -> pl.Expr:
     return ~pl.col("label").is_in(_NAMED)
 
 
+@derived
 def window_pairs(run: Run) -> pl.DataFrame:
     """One row a rank that was traced at least twice: its first and its last window, side by side.
 
@@ -26,10 +27,6 @@ def window_pairs(run: Run) -> pl.DataFrame:
     memory_each and other_each (pieces a step), other_median_ns. Windows are in the order of their steps, where a trace
     lacks these in the order of time. Ranks without a number count as one.
     """
-    return run.derived(_window_pairs)
-
-
-def _window_pairs(run: Run) -> pl.DataFrame:
     rows = _windows(run)
     rows = rows.sort("first_ns") if rows["step_lo"].null_count() else rows.sort("step_lo", "first_ns")
     where = (pl.col("rank").fill_null(-1)).alias("who")

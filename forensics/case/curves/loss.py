@@ -15,7 +15,7 @@ from forensics.case.series import Index, chosen, index_of
 from forensics.case.steps import SERIES
 from forensics.stats.spread import Floats
 from forensics.store.packed import Packed
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _COLUMNS = (*SERIES, "seq", "line", "byte", "step", "gstep", "t_ns", "name", "value", "value_class")
 
@@ -81,9 +81,10 @@ def curves(run: Run, name: str) -> tuple[Curve, ...]:
     Raises:
         KeyError: for another metric.
     """
-    return run.derived(_curves)[name]
+    return _curves(run)[name]
 
 
+@derived
 def _curves(run: Run) -> Mapping[str, tuple[Curve, ...]]:
     index = index_of(run)
     wanted = chosen(index, pl.col("name").is_in(_TOGETHER), stores_of(run).left_out)
@@ -120,14 +121,15 @@ def _series(index: Index, wanted: NDArray[np.bool_]) -> dict[tuple[Any, ...], li
 
 def beside(run: Run, curve: Curve, name: str) -> Curve | None:
     """Give the longest curve of another metric from the same source, attempt and rank; None when there is none."""
-    near = run.derived(_by_file).get((name, curve.source, curve.attempt), ())
+    near = _by_file(run).get((name, curve.source, curve.attempt), ())
     return max((c for c in near if c.rank in {curve.rank, None}), key=len, default=None)
 
 
+@derived
 def _by_file(run: Run) -> Mapping[tuple[str, str, int], tuple[Curve, ...]]:
     """The curves of each metric, source and attempt: one look at each curve, where each of n would look at n."""
     found: dict[tuple[str, str, int], list[Curve]] = {}
-    for name, many in run.derived(_curves).items():
+    for name, many in _curves(run).items():
         for curve in many:
             found.setdefault((name, curve.source, curve.attempt), []).append(curve)
     return {place: tuple(near) for place, near in found.items()}

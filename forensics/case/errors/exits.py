@@ -20,7 +20,7 @@ from forensics.case.rank_spans import listed
 from forensics.dialects.events.elastic import FAILURE
 from forensics.knowledge.errors import telling
 from forensics.knowledge.signals import code_of, signal_of
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 #: The cause of a process that ended by an exit code and said nothing.
@@ -79,12 +79,9 @@ def cause_of(code: int) -> str:
     return NONZERO if signal is None or signal.way == "asked" else signal.cause
 
 
+@derived
 def exits(run: Run) -> Exits:
     """Read what the launchers tell of the ends of ranks."""
-    return run.derived(_exits)
-
-
-def _exits(run: Run) -> Exits:
     forcing = telling("forced")
     ends = [FAILURE, *telling("exit_of_tasks"), *telling("exit_by_signal")]
     wanted = pl.col("code").is_in([*ends, *forcing, *telling("lost_node")])

@@ -21,7 +21,7 @@ from forensics.case.processes.attempts import Attempts, attempts
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import by_id, telling
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 #: Other ranks that log this many steps after an error of one that logs none went on without it. A pipe holds 64 KiB
@@ -36,12 +36,9 @@ _OFTEN = 5
 _LASTING_NS = 60_000_000_000
 
 
+@derived
 def failures(run: Run) -> tuple[Failure, ...]:
     """List the judged errors of a run in the order of their sources and lines, survived ones included."""
-    return run.derived(_failures)
-
-
-def _failures(run: Run) -> tuple[Failure, ...]:
     found = judged(run)
     if not found:
         return ()

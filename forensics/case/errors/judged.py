@@ -20,7 +20,7 @@ from forensics.knowledge.errors import final, telling
 from forensics.knowledge.signals import signal_of
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 _MAX_EVENTS = 20_000
 _BLOCK_EXIT = lazily(r"^\W*(?:exitcode|traceback)\s*:")
@@ -32,12 +32,9 @@ _INTERRUPTED = {"255": "130"}
 CUT = "traceback_cut_short"
 
 
+@derived
 def judged(run: Run) -> tuple[Failure, ...]:
     """List the errors of a run in the order of their sources and lines."""
-    return run.derived(_merged)
-
-
-def _merged(run: Run) -> tuple[Failure, ...]:
     return merged(_judged(run))
 
 

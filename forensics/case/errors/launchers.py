@@ -19,7 +19,7 @@ from forensics.dialects.events.elastic import FAILURE
 from forensics.knowledge.errors import by_id, telling
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 _FOLDER = lazily(r"(?:^|/)attempt_(\d{1,6})/")
@@ -70,53 +70,9 @@ class GroupEnd(Struct, frozen=True):
         return self.code == _ERROR or is_aborted(self.code)
 
 
+@derived
 def group_ends(run: Run) -> tuple[GroupEnd, ...]:
     """List the ends of worker groups in the order of their sources and lines."""
-    return run.derived(_group_ends)
-
-
-def last_end(run: Run) -> GroupEnd | None:
-    """Give the end after which no group trained any more: the earliest of them, None where order or end is unknown."""
-    return run.derived(_last_end)
-
-
-def follows(run: Run, source: str, at: int | None, t_ns: int | None) -> bool:
-    """Whether a complaint about a peer stands where it follows from the end of an earlier worker group."""
-    end = last_end(run)
-    return end is not None and end.explains and end.before(source, at, t_ns)
-
-
-def of_later_group(run: Run, source: str, at: int | None) -> bool:
-    """Whether a line of the launcher speaks of a group that was started after the one that ended the run."""
-    end = last_end(run)
-    return end is not None and end.restarted and end.before(source, at, None)
-
-
-def _last_end(run: Run) -> GroupEnd | None:
-    tried = attempts(run)
-    by_source: dict[str, list[GroupEnd]] = {}
-    for end in group_ends(run):
-        by_source.setdefault(end.source, []).append(end)
-    found = [end for ends in by_source.values() if (end := _deciding(run, tried, ends)) is not None]
-    if len(found) > 1 and any(end.t_ns is None for end in found):
-        return None
-    return min(found, key=lambda end: end.t_ns or 0, default=None)
-
-
-def _deciding(run: Run, tried: Attempts, ends: Sequence[GroupEnd]) -> GroupEnd | None:
-    """Give the first end after the last attempt that trained began, unless the log went on after it."""
-    marks = marks_of(run)
-    last = max((one.number for one in tried.every if one.records >= GOES_ON_RECORDS), default=0)
-    if ends[0].source in tried.cuts:
-        found = next((end for end in ends if tried.of(end.source, line=end.line) >= last), ends[-1])
-    else:
-        found = ends[min(last, len(ends) - 1)]
-    trained = marks.steps_of(found.source).at_least(SURVIVED_STEPS, after=found.line)
-    finished = any(mark.source == found.source and mark.at > found.line for mark in marks.successes)
-    return None if trained or finished else found
-
-
-def _group_ends(run: Run) -> tuple[GroupEnd, ...]:
     code, said, again = pl.col("code"), telling("first_exit"), telling("restarted")
     wanted = code.is_in([FAILURE, *said, *again])
     rows = run.scan("events").filter(wanted & pl.col("line").is_not_null()).sort("source", "line", "seq").collect()
@@ -133,6 +89,44 @@ def _group_ends(run: Run) -> tuple[GroupEnd, ...]:
     ends = [by_place[place] for place in sorted(by_place)]
     single = _highest_rank(run) < _NODE_RANKS
     return tuple(_told(end, ends, told, restarts, single=single) for end in ends)
+
+
+@derived
+def last_end(run: Run) -> GroupEnd | None:
+    """Give the end after which no group trained any more: the earliest of them, None where order or end is unknown."""
+    tried = attempts(run)
+    by_source: dict[str, list[GroupEnd]] = {}
+    for end in group_ends(run):
+        by_source.setdefault(end.source, []).append(end)
+    found = [end for ends in by_source.values() if (end := _deciding(run, tried, ends)) is not None]
+    if len(found) > 1 and any(end.t_ns is None for end in found):
+        return None
+    return min(found, key=lambda end: end.t_ns or 0, default=None)
+
+
+def follows(run: Run, source: str, at: int | None, t_ns: int | None) -> bool:
+    """Whether a complaint about a peer stands where it follows from the end of an earlier worker group."""
+    end = last_end(run)
+    return end is not None and end.explains and end.before(source, at, t_ns)
+
+
+def of_later_group(run: Run, source: str, at: int | None) -> bool:
+    """Whether a line of the launcher speaks of a group that was started after the one that ended the run."""
+    end = last_end(run)
+    return end is not None and end.restarted and end.before(source, at, None)
+
+
+def _deciding(run: Run, tried: Attempts, ends: Sequence[GroupEnd]) -> GroupEnd | None:
+    """Give the first end after the last attempt that trained began, unless the log went on after it."""
+    marks = marks_of(run)
+    last = max((one.number for one in tried.every if one.records >= GOES_ON_RECORDS), default=0)
+    if ends[0].source in tried.cuts:
+        found = next((end for end in ends if tried.of(end.source, line=end.line) >= last), ends[-1])
+    else:
+        found = ends[min(last, len(ends) - 1)]
+    trained = marks.steps_of(found.source).at_least(SURVIVED_STEPS, after=found.line)
+    finished = any(mark.source == found.source and mark.at > found.line for mark in marks.successes)
+    return None if trained or finished else found
 
 
 def _highest_rank(run: Run) -> int:

@@ -26,7 +26,7 @@ from forensics.case.joined._strands import (
     strands,
 )
 from forensics.case.series import metric_records, metric_rows
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 __all__ = ["Line", "Link", "Match", "Stores", "Strand", "counted", "counted_records", "stores_of"]
 
@@ -161,26 +161,9 @@ class Stores(Struct, frozen=True, eq=False):
     left_out: pl.DataFrame
 
 
+@derived
 def stores_of(run: Run) -> Stores:
     """Find the stores of one run that hold the same metrics; computed once for each run."""
-    return run.derived(_stores)
-
-
-def counted(run: Run, where: pl.Expr | None = None) -> pl.LazyFrame:
-    """Metric rows of a run without the series that another store holds too, in their order.
-
-    `where` chooses series, by the columns of `case.series.keys_of`.
-    """
-    return metric_rows(run, pl.lit(value=True) if where is None else where, without=stores_of(run).left_out)
-
-
-def counted_records(run: Run) -> pl.LazyFrame:
-    """Give the records of `counted` rows, as `case.series.metric_records` has them."""
-    return metric_records(run, without=stores_of(run).left_out)
-
-
-def _stores(run: Run) -> Stores:
-    """Link files, the largest and the preferred first; what stands in another file is not compared any further."""
     found = strands(run)
     own: dict[Unit, list[Strand]] = {}
 
@@ -199,6 +182,19 @@ def _stores(run: Run) -> Stores:
             links.append(link)
             gone[unit] = list(_printed_again(link))
     return Stores(tuple(links), _keys(strand for many in gone.values() for strand in many))
+
+
+def counted(run: Run, where: pl.Expr | None = None) -> pl.LazyFrame:
+    """Metric rows of a run without the series that another store holds too, in their order.
+
+    `where` chooses series, by the columns of `case.series.keys_of`.
+    """
+    return metric_rows(run, pl.lit(value=True) if where is None else where, without=stores_of(run).left_out)
+
+
+def counted_records(run: Run) -> pl.LazyFrame:
+    """Give the records of `counted` rows, as `case.series.metric_records` has them."""
+    return metric_records(run, without=stores_of(run).left_out)
 
 
 def _link(a: Sequence[Strand], b: Sequence[Strand]) -> Link | None:

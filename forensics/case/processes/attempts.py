@@ -22,7 +22,7 @@ from forensics.case.processes.lives import Boundary, Life, boundaries, is_new, l
 from forensics.case.processes.starts import Start, openings, starts
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 #: An attempt that logs so many records has got over what ended the one before it; fewer may still be in a buffer.
@@ -148,9 +148,27 @@ def _reached(cut: Cut, line: int | None, byte: int | None) -> bool:
     return cut.seq < 0
 
 
+@derived
 def attempts(run: Run) -> Attempts:
     """Give the attempts of a run."""
-    return run.derived(_attempts)
+    inside, edges, launched = starts(run), boundaries(run), launches(run)
+    joins = [edge for edge in edges if edge.before.source != edge.after.source]
+    fresh = _counts_anew(run, inside, edges)
+    inside = {source: kept for source, own in inside.items() if (kept := tuple(s for s in own if s not in fresh))}
+    base = _bases(inside, joins) | {**launched}
+    copies = [(start, step) for start, step in steps_of_copies(run) if start.source not in {*inside, *base}]
+    last = max((base.get(source, 0) + len(inside.get(source, ())) for source in {*inside, *base}), default=0)
+    if not inside and not base and not copies:
+        return Attempts((Attempt(0),))
+    count = 1 + max(last, len(copies))
+    base |= {start.source: count - len(copies) + i for i, (start, _) in enumerate(copies)}
+    cuts = {source: _cuts(source, inside.get(source, ()), base, count) for source in {*inside, *base}}
+    begins = _begins(run, cuts, inside, joins, count)
+    loaded = {number: start.step for number, start in enumerate(begins) if start is not None and start.step}
+    loaded |= {launches(run)[start.source]: int(step) - 1 for start, step in steps_of_launches(run)}
+    loaded |= {base[start.source]: int(step) - 1 for start, step in copies}
+    cuts |= _by_steps(run, cuts, loaded)
+    return Attempts(_described(run, cuts, begins), cuts)
 
 
 def of_judged(run: Run) -> Run:
@@ -175,27 +193,6 @@ def judged_rows(run: Run, rows: pl.LazyFrame) -> pl.LazyFrame:
     return kept.filter(pl.col("since").is_null() | pl.col("seq").is_null() | (pl.col("seq") >= pl.col("since"))).drop(
         "since"
     )
-
-
-def _attempts(run: Run) -> Attempts:
-    inside, edges, launched = starts(run), boundaries(run), launches(run)
-    joins = [edge for edge in edges if edge.before.source != edge.after.source]
-    fresh = _counts_anew(run, inside, edges)
-    inside = {source: kept for source, own in inside.items() if (kept := tuple(s for s in own if s not in fresh))}
-    base = _bases(inside, joins) | {**launched}
-    copies = [(start, step) for start, step in steps_of_copies(run) if start.source not in {*inside, *base}]
-    last = max((base.get(source, 0) + len(inside.get(source, ())) for source in {*inside, *base}), default=0)
-    if not inside and not base and not copies:
-        return Attempts((Attempt(0),))
-    count = 1 + max(last, len(copies))
-    base |= {start.source: count - len(copies) + i for i, (start, _) in enumerate(copies)}
-    cuts = {source: _cuts(source, inside.get(source, ()), base, count) for source in {*inside, *base}}
-    begins = _begins(run, cuts, inside, joins, count)
-    loaded = {number: start.step for number, start in enumerate(begins) if start is not None and start.step}
-    loaded |= {launches(run)[start.source]: int(step) - 1 for start, step in steps_of_launches(run)}
-    loaded |= {base[start.source]: int(step) - 1 for start, step in copies}
-    cuts |= _by_steps(run, cuts, loaded)
-    return Attempts(_described(run, cuts, begins), cuts)
 
 
 def _counts_anew(run: Run, inside: Mapping[str, Sequence[Start]], edges: Sequence[Boundary]) -> set[Start]:

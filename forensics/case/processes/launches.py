@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from forensics.case.processes.starts import openings
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 _FOLDER = lazily(r"^(?P<agent>(?P<parent>.*/)?[^/]+/)attempt_(?P<number>\d{1,6})/\d{1,6}/")
@@ -39,12 +39,9 @@ class _Agent(Struct, frozen=True):
         return apart and (self.trains or self.loaded is not None)
 
 
+@derived
 def launches(run: Run) -> Mapping[str, int]:
     """Give the number of the group of workers that each source belongs to; empty where there is one or none."""
-    return run.derived(_launches)
-
-
-def _launches(run: Run) -> dict[str, int]:
     folders: dict[str, dict[str, dict[str, int]]] = {}
     known = dict(run.scan("sources").select("source", "rank").sort("source").collect().iter_rows())
     for source in known:

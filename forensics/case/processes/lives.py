@@ -21,7 +21,7 @@ from forensics.case.processes.starts import Start, openings, starts
 from forensics.case.progress import ledger
 from forensics.case.series import chosen, index_of, metric_rows, standing_in
 from forensics.case.steps import at, parts
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
 from forensics.values import replace
 
@@ -79,12 +79,9 @@ class Boundary(Struct, frozen=True):
     fork: bool = False
 
 
+@derived
 def lives(run: Run) -> tuple[Life, ...]:
     """List the lives of a run in the order of their sources and records; sources without steps have none."""
-    return run.derived(_lives)
-
-
-def _lives(run: Run) -> tuple[Life, ...]:
     rows = (
         metric_rows(run, standing_in(run, _printed_most(run)), without=stores_of(run).left_out, coded=True)
         .filter(pl.col("value_class") != "null")
@@ -116,12 +113,9 @@ def _lives(run: Run) -> tuple[Life, ...]:
     return tuple(_life(row, begins, first) for row in kept.iter_rows(named=True))
 
 
+@derived
 def boundaries(run: Run) -> tuple[Boundary, ...]:
     """List the restarts of a run, each with the life that it went on from."""
-    return run.derived(_boundaries)
-
-
-def _boundaries(run: Run) -> tuple[Boundary, ...]:
     every = lives(run)
     found: list[Boundary] = []
     for i, life in enumerate(every):

@@ -18,7 +18,7 @@ from msgspec import Struct
 from forensics.case.series import keys_of, metric_records, metric_rows
 from forensics.checkpoint import whose
 from forensics.knowledge.errors import telling
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: A line of the file's head that is not the first proves a new head together with so many others only.
 _HEAD_LINES = 3
@@ -53,27 +53,9 @@ class Start(Struct, frozen=True):
     by_launcher: bool = False
 
 
+@derived
 def starts(run: Run) -> Mapping[str, tuple[Start, ...]]:
     """Give the starts after the first one of each source, in order; sources without any are left out."""
-    return run.derived(_starts)
-
-
-def openings(run: Run) -> Mapping[str, Start]:
-    """Give what the first process of a source says that it loaded, where it says so before it does anything."""
-    return run.derived(_openings)
-
-
-def _openings(run: Run) -> dict[str, Start]:
-    signs = _signs(run).filter(pl.col("code").is_in([_RESUMED, *telling("resumed")]))
-    done = _activity(run, {*signs["source"].to_list()})
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for row in signs.iter_rows(named=True):
-        if not done.get(row["source"], _NOTHING).before(row["seq"]):
-            found.setdefault(row["source"], []).append(row)
-    return {source: _start(rows) for source, rows in found.items()}
-
-
-def _starts(run: Run) -> dict[str, tuple[Start, ...]]:
     signs = _signs(run)
     back = _went_back(run)
     sources = {*signs["source"].to_list(), *back}
@@ -88,6 +70,18 @@ def _starts(run: Run) -> dict[str, tuple[Start, ...]]:
         if mine:
             found[source] = mine
     return found
+
+
+@derived
+def openings(run: Run) -> Mapping[str, Start]:
+    """Give what the first process of a source says that it loaded, where it says so before it does anything."""
+    signs = _signs(run).filter(pl.col("code").is_in([_RESUMED, *telling("resumed")]))
+    done = _activity(run, {*signs["source"].to_list()})
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in signs.iter_rows(named=True):
+        if not done.get(row["source"], _NOTHING).before(row["seq"]):
+            found.setdefault(row["source"], []).append(row)
+    return {source: _start(rows) for source, rows in found.items()}
 
 
 class _Done(Struct, frozen=True):

@@ -23,7 +23,7 @@ from forensics.formats.evals.checkpoint_names import stamp_ns
 from forensics.knowledge.scores import is_share
 from forensics.stats.spread import Floats
 from forensics.stats.student import t_tail
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 ALPHA = 0.05
@@ -99,6 +99,7 @@ def _match(key: Key, left: list[Row], right: list[Row]) -> Match:
     return Match(key, max(left, key=age), max(right, key=age), others)
 
 
+@derived
 def has_samples(run: Run) -> bool:
     """Whether a run has scores by document at all."""
     return run.scan("eval_samples").head(1).collect().height > 0
@@ -268,8 +269,8 @@ def _members(pairs: Sequence[Pair]) -> set[Key]:
 def _pair(match: Match, settings: Compared, base: Run, cand: Run) -> Pair:
     if settings.blocks or not (isfinite(match.base["value"]) and isfinite(match.cand["value"])):
         return Pair(match, settings)
-    left = scores_of(base, match.base) if base.derived(has_samples) else None
-    right = scores_of(cand, match.cand) if left is not None and cand.derived(has_samples) else None
+    left = scores_of(base, match.base) if has_samples(base) else None
+    right = scores_of(cand, match.cand) if left is not None and has_samples(cand) else None
     if left is not None and right is not None:
         at, to, asked_else = aligned(left, right)
         if asked_else:

@@ -25,7 +25,7 @@ _MOST = 20_000
 def settings_change(run: Run) -> Findings:
     """Report the first pair of results with unequal settings, and how many tasks have such."""
     unlike = [(a, b, found) for a, b in following(courses(run))[:_MOST] if (found := compared(a, b).blocks)]
-    fallen = run.derived(diagnosed)
+    fallen = diagnosed(run)
     if not unlike or (fallen is not None and fallen.changed):
         return
     before, after, found = min(unlike, key=lambda one: all(u.family == "documents" for u in one[2]))
@@ -57,7 +57,7 @@ class Unexplained(Struct, frozen=True):
 )
 def unexplained(run: Run, cfg: Unexplained) -> Findings:
     """Report the pair of equal evaluations that lies furthest apart."""
-    if run.derived(diagnosed) is not None:
+    if diagnosed(run) is not None:
         return
     named = [(a, b) for a, b in following(courses(run))[:_MOST] if a["model"] and a["source"] != b["source"]]
     far = [(z, a, b) for a, b in named if (z := _apart(a, b)) > cfg.errors]

@@ -16,7 +16,7 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, checkpoint_eviden
 @rule("EVL015 eval-of-another-step", needs=("evals", "eval_samples", "facts", "metrics"), cause="wrong_checkpoint")
 def wrong_checkpoint(run: Run, cfg: Fallen) -> Findings:
     """Report each file of results that is filed under another step than that of its weights."""
-    found = run.derived(diagnosed)
+    found = diagnosed(run)
     fall = found.fall if found is not None and found.is_of_wrong_weights else None
     is_far = fall is not None and fall.errors >= cfg.errors and fall.lost >= cfg.lost
     rows = run.collect("evals").unique(["source", "step"], keep="first", maintain_order=True)

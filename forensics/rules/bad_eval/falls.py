@@ -37,7 +37,7 @@ class Fallen(Struct, frozen=True):
 @rule("EVL013 eval-falls", needs=("evals", "eval_samples", "facts", "metrics"))
 def falls(run: Run, cfg: Fallen) -> Findings:
     """Report the first evaluation whose scores fell, and the setting that changed with it."""
-    found = run.derived(diagnosed)
+    found = diagnosed(run)
     if found is not None and not found.is_of_wrong_weights:
         yield _finding(found, cfg)
 

@@ -22,7 +22,7 @@ from forensics.knowledge.errors import table
 from forensics.knowledge.suspects import is_absence, is_death, is_start, suspect
 from forensics.model import Confidence, Shape
 from forensics.rules.hang.clue import Clue, ClueRule, ClueSource
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: Ranks with this share of the best score are named together.
 SHARE = 0.75
@@ -62,12 +62,9 @@ def sources() -> tuple[ClueSource, ...]:
     )
 
 
+@derived
 def decision(run: Run) -> Decision | None:
     """Weigh the evidence of a run of several ranks; None where nothing failed or nothing can be said."""
-    return run.derived(_decision)
-
-
-def _decision(run: Run) -> Decision | None:
     found = tuple(clue for source in sources() for clue in source(run) if not _consequence(run, clue))
     if not _failed(run, found):
         return None
