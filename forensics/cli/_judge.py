@@ -14,8 +14,7 @@ from forensics.case.runs import parts, split
 from forensics.cli._progress import watched
 from forensics.cli._reading import Reading, folders
 from forensics.errors import UsageError
-from forensics.fleet import engines
-from forensics.fleet.judging import How, Judged, named
+from forensics.fleet.judging import How, Judged, answers, named
 from forensics.fleet.members import Fleet, Member, fleet_of
 from forensics.history.past import Past, judged_already, known_as, past_of, report_of, seen_before
 from forensics.history.shelf import History, history, kept
@@ -115,14 +114,14 @@ class _Judge(Struct):
         of_bytes, done_bytes = sum(member.size_bytes for member in members), 0
         known = self._known(members)
         new = [member for member in members if member.place.name not in known]
-        answers = engines.answers(new, self._how(), self.asked.reading.spread, self.bases)
+        answered = answers(new, self._how(), self.asked.reading.spread, self.bases)
         with watched(quiet=self.asked.reading.quiet) as tell:
             for number, member in enumerate(members):
                 if tell is not None:
                     tell(pipeline.Progress(number, len(members), done_bytes, of_bytes, "runs"))
                 done_bytes += member.size_bytes
                 past = known.get(member.place.name)
-                yield from (report_of(past),) if past is not None else self._said(*next(answers))
+                yield from (report_of(past),) if past is not None else self._said(*next(answered))
         if known:
             self.told.append(
                 f"{len(known):,} of them are as this version judged them before: {_SEE} {self.asked.history}"

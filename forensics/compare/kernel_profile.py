@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from forensics.analyses.traces.breakdown import by_rank, by_step
 from forensics.analyses.traces.gaps import idle_causes
-from forensics.analyses.traces.kernels import kernels, shares
-from forensics.analyses.traces.launches import unlaunched
+from forensics.analyses.traces.kernels import kernels, shares, unlaunched
 from forensics.analyses.traces.loader import loader_share
 from forensics.analyses.traces.ranks import waits
 from forensics.analyses.traces.steps import steps

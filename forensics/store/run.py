@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, wraps
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -102,3 +103,17 @@ def _empty(table: str) -> pl.LazyFrame:
 def run_of(name: str, tables: Mapping[str, pl.DataFrame]) -> Run:
     """Build an in-memory run from frames that may lack columns; they are conformed to the schema."""
     return Run(name, {table: conform(table, frame).lazy() for table, frame in tables.items()})
+
+
+def joined(name: str, runs: Mapping[str, Run]) -> Run:
+    """Concatenate the tables of `runs`, which are keyed by the path that each was read from.
+
+    A run that is one file has that path as its source; the sources of a folder stand below it.
+    """
+    frames: dict[str, list[pl.LazyFrame]] = {}
+    for path, run in runs.items():
+        named = pl.when(pl.col("source") == PurePath(path).name).then(pl.lit(path))
+        full = named.otherwise(pl.concat_str(pl.lit(f"{path}/"), "source"))
+        for table, frame in run.frames.items():
+            frames.setdefault(table, []).append(frame.with_columns(full.alias("source")))
+    return Run(name, {table: pl.concat(parts) for table, parts in frames.items()})

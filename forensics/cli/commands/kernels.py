@@ -61,7 +61,7 @@ def _page(runs: Mapping[str, Run], like: str) -> Page:
     from forensics.compare.kernels import diff  # noqa: PLC0415 - same
     from forensics.report.pages.kernels import Page  # noqa: PLC0415 - same
     from forensics.store.gather import issues_of  # noqa: PLC0415 - same
-    from forensics.store.joined import joined  # noqa: PLC0415 - same
+    from forensics.store.run import joined  # noqa: PLC0415 - same
 
     naming = like_kempnerforge if like == "kempnerforge" else str
     run, *more = runs.values()

@@ -1,4 +1,9 @@
-"""A learned family of lines as a `Line`: one pattern with a group per column, and the step of each match."""
+"""A learned family of lines as a `Line`: one pattern with a group per column, and the step of each match.
+
+Beside it what no repetition teaches. A handler that is as wide as a terminal prints a record in two lines (rich's, 80
+columns where no terminal is), of which the second names no step and has that of the first; and a save line of a custom
+loop has the step in its path, in its text, or on the nearest earlier line.
+"""
 
 from __future__ import annotations
 
@@ -227,3 +232,46 @@ def _turns(batch: pl.Series) -> pl.Series:
     """How often a counter has begun again, row by row."""
     filled = batch.forward_fill()
     return (filled < filled.shift(1)).fill_null(value=False).cum_sum().cast(pl.Float64)
+
+
+#: Share of the lines of a group that stand right below a record: the first of a sample may have lost its own.
+_BELOW = 0.9
+
+
+def continues(places: Sequence[int], rows: Sequence[tuple[Slot, ...]], records: frozenset[int]) -> bool:
+    """Whether lines carry on the records above them: indented, each right below one, and no number without a name.
+
+    `places` are the lines' own, `records` those of lines that count steps and print a metric.
+    """
+    indented = all(row[0].before[:1].isspace() for row in rows)
+    below = sum(place - 1 in records for place in places)
+    return indented and below >= _BELOW * len(places) and all(slot.key or slot.over for row in rows for slot in row)
+
+
+_SAVE = r"(?i)\bsav(?:ed|ing)\b"
+_THING = r"(?:checkpoint|ckpt|model|weights|state|snapshot)"
+_PATH = r"[^\s'\",]*"
+#: The patterns of save lines, the most telling first. What was written or dumped, and not saved, is a checkpoint where
+#: its path ends as files of weights do.
+CHECKPOINT_LINES: tuple[Line, ...] = (
+    Line(
+        "saved",
+        "av",
+        rf"{_SAVE}.*?(?P<path>{_PATH}(?:step|iter|update|checkpoint|ckpt|model|state)[a-z]*[-_=/]?(?P<step>\d+){_PATH})",
+    ),
+    Line(
+        "saved",
+        "av",
+        rf"{_SAVE}[^/]*?{_THING}[^/]*?\b(?:step|iter(?:ation)?|update)s?[ :=#]*(?P<step>\d+)"
+        rf"(?:.*?(?P<path>{_PATH}[/\\]{_PATH}))?",
+    ),
+    Line(
+        "saved",
+        "av",
+        rf"{_SAVE}.*?(?P<path>{_PATH}(?:[/\\]{_PATH}{_THING}{_PATH}|\.(?:pth?|ckpt|safetensors|h5|keras|tar)\b))",
+    ),
+    *(
+        Line("saved", end, rf"(?i)\b\w+{end}\b.*?(?P<path>{_PATH}\.(?:pth?|ckpt|safetensors|h5|keras|tar)\b)")
+        for end in ("rote", "riting", "ritten", "umped", "umping")
+    ),
+)

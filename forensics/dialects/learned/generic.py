@@ -22,12 +22,10 @@ from itertools import pairwise
 from operator import itemgetter
 
 from forensics.dialects._counters import is_of_data
-from forensics.dialects.learned.continued import continues
-from forensics.dialects.learned.families import Column, Family, as_line, finish
+from forensics.dialects.learned.families import CHECKPOINT_LINES, Column, Family, as_line, continues, finish
 from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_hold, shape_of, slots
 from forensics.dialects.learned.nameless import nameless
-from forensics.dialects.learned.save_lines import CHECKPOINT_LINES
 from forensics.dialects.spec import Dialect
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily

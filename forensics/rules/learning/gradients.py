@@ -10,7 +10,7 @@ from msgspec import Struct
 from forensics.analyses.learning.losses import Loss, loss_beside
 from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
-from forensics.analyses.rl.advantage import lacks_advantage
+from forensics.analyses.rl.series import lacks_advantage
 from forensics.case.curves.loss import Curve, curves
 from forensics.rules.kit import Finding, Findings, Run, at_step, number, onset_at, proof, rule
 from forensics.rules.learning.flat import FLAT, is_flat

@@ -12,8 +12,7 @@ from forensics.analyses.traces import ranks as trace_ranks
 from forensics.analyses.traces.breakdown import by_rank, by_step
 from forensics.analyses.traces.gaps import idle_causes, idle_gaps
 from forensics.analyses.traces.gpu import gpu_rows
-from forensics.analyses.traces.kernels import kernels, shares
-from forensics.analyses.traces.launches import unlaunched
+from forensics.analyses.traces.kernels import kernels, shares, unlaunched
 from forensics.analyses.traces.loader import loader_share
 from forensics.analyses.traces.ranks import arrivals, waits
 from forensics.analyses.traces.steps import steps

@@ -11,7 +11,7 @@ import pytest
 
 from forensics.config import Config
 from forensics.errors import PlaceError
-from forensics.fleet import engines, judging
+from forensics.fleet import judging
 from forensics.fleet.judging import How, Judged, Named, Record, Task
 from forensics.fleet.members import Member
 from forensics.io.places.named import place_of
@@ -33,7 +33,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(HERE)  # pyright: ignore[reportUnknownMemberType]
     import judges_with_faults  # noqa: PLC0415 # pyright: ignore[reportMissingImports] - found beside this file
 
-    monkeypatch.setattr(engines, "judge", judges_with_faults.judge)
+    monkeypatch.setattr(judging, "judge", judges_with_faults.judge)
     return judges_with_faults
 
 
@@ -52,7 +52,7 @@ def members(top: Path) -> list[Member]:
 
 
 def said(every: list[Member], how: How, spread: Spread) -> list[tuple[str, Judged]]:
-    return [(member.place.name, judged) for member, judged in engines.answers(every, how, spread, ())]
+    return [(member.place.name, judged) for member, judged in judging.answers(every, how, spread, ())]
 
 
 def reports(found: list[tuple[str, Judged]]) -> list[Report]:
