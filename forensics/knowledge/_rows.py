@@ -1,27 +1,34 @@
-"""Rows of a table of knowledge: a JSON object for each line of a file of this package."""
+"""Rows of a table of knowledge: a JSON object for each line of a file of this package, as values of one type."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any, cast
+from typing import Any, TypeVar
 
-import orjson
+from msgspec import Struct
+from msgspec.json import Decoder
+
+T = TypeVar("T")
 
 
-def rows_of(name: str) -> Iterator[dict[str, Any]]:
+class Row(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a row of a table is: its fields are those of the table, no others."""
+
+
+def rows_of(name: str, kind: type[T]) -> tuple[T, ...]:
     """Give the rows of one file, or of every file of a folder in the order of their names.
 
     Raises:
-        ValueError: for a line that holds no JSON object.
+        msgspec.ValidationError: for a line that is no row of this kind.
     """
     place = files("forensics.knowledge") / name
     every = sorted(place.iterdir(), key=lambda p: p.name) if place.is_dir() else [place]
-    for file in every:
-        if file.name.endswith(".jsonl"):
-            yield from map(orjson.loads, file.read_bytes().splitlines())
+    read = Decoder(kind)
+    tables = (file for file in every if file.name.endswith(".jsonl"))
+    return tuple(row for file in tables for row in read.decode_lines(file.read_bytes()))
 
 
-def frozen(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the fields of a row as a frozen value takes them: lists are tuples."""
-    return {key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value for key, value in row.items()}
+def bare_rows(name: str) -> tuple[Mapping[str, Any], ...]:
+    """Give the rows of a file as they are written, where only some cells are read."""
+    return rows_of(name, dict[str, Any])

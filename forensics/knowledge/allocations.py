@@ -10,15 +10,13 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 #: A size as allocators print it: a number and its unit.
 SIZE = r"(\d[\d.,]*) ?(bytes?|[KMGT]i?B|[KMGT]\b|B\b)"
 
 
-class Clause(Struct, frozen=True):
+class Clause(Row, frozen=True):
     """One row; the fields are those of the table."""
 
     row: str
@@ -42,4 +40,4 @@ def clauses() -> tuple[tuple[str, re.Pattern[str]], ...]:
 @cache
 def rows() -> tuple[Clause, ...]:
     """Every row."""
-    return tuple(Clause(**row) for row in rows_of("allocations.jsonl"))
+    return rows_of("allocations.jsonl", Clause)

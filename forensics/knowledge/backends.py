@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 
-class Backend(Struct, frozen=True):
+class Backend(Row, frozen=True):
     """One kind of device; an empty pattern fits nothing."""
 
     backend: str
@@ -25,4 +23,4 @@ class Backend(Struct, frozen=True):
 @cache
 def backends() -> tuple[Backend, ...]:
     """Every kind of device, the most telling first."""
-    return tuple(Backend(**row) for row in rows_of("backends.jsonl"))
+    return rows_of("backends.jsonl", Backend)

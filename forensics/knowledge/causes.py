@@ -29,9 +29,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import convert, field
 
-from forensics.knowledge._rows import frozen, rows_of
+from forensics.knowledge._rows import Row, bare_rows
 from forensics.patterns import lazily
 
 #: An action for a cause of which only its error line knows what to do.
@@ -40,7 +40,7 @@ _OPTIONAL = lazily(r"\[([^\[\]]*)\]")
 _NAME = lazily(r"\{(\w+)\}")
 
 
-class Remedy(Struct, frozen=True):
+class Remedy(Row, frozen=True):
     """One action of a cause, with the conditions under which it is told; `within` is (above, up to)."""
 
     text: str
@@ -91,7 +91,7 @@ class Remedy(Struct, frozen=True):
             return False
 
 
-class Cause(Struct, frozen=True):
+class Cause(Row, frozen=True):
     """One cause; `why` is empty and `actions` are `{fix}` alone where its error lines say it.
 
     `is_known` is false of a row that says that the cause is not known.
@@ -115,9 +115,9 @@ def causes() -> Mapping[str, Cause]:
     """Every cause by its slug.
 
     Raises:
-        TypeError: for a row with a field that is not known.
+        msgspec.ValidationError: for a row with a field that is not known.
     """
-    return {row["cause"]: _cause(row) for row in rows_of("causes")}
+    return {row["cause"]: _cause(row) for row in bare_rows("causes")}
 
 
 def is_kind(cause: str, kind: str) -> bool:
@@ -137,7 +137,5 @@ def _known(text: str, values: Mapping[str, str]) -> bool:
 
 
 def _cause(row: Mapping[str, Any]) -> Cause:
-    told: list[dict[str, Any]] = row.get("actions") or [{"text": FIX}]
-    remedies = tuple(Remedy(**{"source": row["source"], **frozen(action)}) for action in told)
-    fields: dict[str, Any] = {**frozen(row), "actions": remedies}
-    return Cause(**fields)
+    told = [{"source": row["source"], **action} for action in row.get("actions") or ({"text": FIX},)]
+    return convert({**row, "actions": told}, Cause)

@@ -14,12 +14,10 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, bare_rows, rows_of
 
 
-class Doing(Struct, frozen=True):
+class Doing(Row, frozen=True):
     """One row; the fields are those of the table."""
 
     row: str
@@ -32,7 +30,7 @@ class Doing(Struct, frozen=True):
 
 @cache
 def _rows() -> tuple[Doing, ...]:
-    return tuple(Doing(**row) for row in rows_of("doing.jsonl"))
+    return rows_of("doing.jsonl", Doing)
 
 
 def by_words(line: str) -> Doing | None:
@@ -57,7 +55,7 @@ def phase_of(frame: str, around: Iterable[str] = ()) -> str:
 
 @cache
 def _phases() -> tuple[tuple[str, re.Pattern[str], re.Pattern[str] | None], ...]:
-    rows = rows_of("phases.jsonl")
+    rows = bare_rows("phases.jsonl")
     return tuple(
         (row["phase"], re.compile(row["frame"]), re.compile(row["around"]) if "around" in row else None) for row in rows
     )

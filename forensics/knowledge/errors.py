@@ -25,11 +25,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
-from msgspec import Struct, field
+from msgspec import field
 
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 #: Kinds that are no error.
 _HARMLESS = ("context", "benign")
@@ -37,7 +36,7 @@ _HARMLESS = ("context", "benign")
 _ROOTS = ("own", "stop")
 
 
-class After(Struct, frozen=True):
+class After(Row, frozen=True):
     """What a line means behind another one: `means` is the row that it is judged as.
 
     `line` is the row of the earlier line, at most `within` lines above and without a hit of `unless`.
@@ -49,7 +48,7 @@ class After(Struct, frozen=True):
     unless: str = ""
 
 
-class Clue(Struct, frozen=True):
+class Clue(Row, frozen=True):
     """What a line proves about the rank that it names (groups `ranks`, `missing`, `rank`), else the one that prints it.
 
     `by` is who says it: a line of the `log` or of the `host`, a `rendezvous`, or a `failure` of that cause; `weight` is
@@ -59,7 +58,7 @@ class Clue(Struct, frozen=True):
 
     by: str
     cause: str
-    weight: float
+    weight: int | float
     words: str
     where: Mapping[str, str] = field(default_factory=dict[str, str])
     rank: int | None = None
@@ -71,7 +70,7 @@ class Clue(Struct, frozen=True):
         return all(re.fullmatch(pattern, said.get(name) or "") for name, pattern in self.where.items())
 
 
-class ErrorLine(Struct, frozen=True):
+class ErrorLine(Row, frozen=True):
     """One row of the table; the fields are those of its head."""
 
     id: str
@@ -120,13 +119,7 @@ class ErrorLine(Struct, frozen=True):
 @cache
 def table() -> tuple[ErrorLine, ...]:
     """Give every row, in the order of the file."""
-    return tuple(_line(row) for row in rows_of("errors.jsonl"))
-
-
-def _line(row: dict[str, Any]) -> ErrorLine:
-    inner = {name: of(**row[name]) for name, of in (("after", After), ("clue", Clue)) if name in row}
-    fields: dict[str, Any] = row | {"needles": tuple(row.get("needles", ()))} | inner
-    return ErrorLine(**fields)
+    return rows_of("errors.jsonl", ErrorLine)
 
 
 @cache

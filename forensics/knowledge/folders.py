@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import bare_rows
 
 
 def is_part_of_job(name: str) -> bool:
@@ -23,5 +23,5 @@ def is_run(name: str) -> bool:
 
 @cache
 def _named(kind: str, number: str) -> re.Pattern[str]:
-    names = "|".join(row["names"] for row in rows_of("folders.jsonl") if row["is"] == kind)
+    names = "|".join(row["names"] for row in bare_rows("folders.jsonl") if row["is"] == kind)
     return re.compile(f"(?i)(?:{names}){number}")

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import frozen, rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 
-class Hazard(Struct, frozen=True):
+class Hazard(Row, frozen=True):
     """One row; the fields are those of the table."""
 
     hazard: str
@@ -33,4 +31,4 @@ class Hazard(Struct, frozen=True):
 @cache
 def hazards_of(shape: str) -> tuple[Hazard, ...]:
     """Give the hazardous settings of a shape, in the order of the table."""
-    return tuple(one for row in rows_of("hazards.jsonl") if (one := Hazard(**frozen(row))).shape == shape)
+    return tuple(row for row in rows_of("hazards.jsonl", Hazard) if row.shape == shape)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import bare_rows
 
 #: No more of a line is looked at: it may be hostile.
 _MOST_READ = 2000
@@ -22,4 +22,4 @@ def host_of(line: str) -> str | None:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(row["line"]) for row in rows_of("hosts.jsonl"))
+    return tuple(re.compile(row["line"]) for row in bare_rows("hosts.jsonl"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import bare_rows
 
 
 def is_library(file: str) -> bool:
@@ -31,7 +31,7 @@ def package_of(frame: str) -> str:
 @cache
 def library_files() -> str:
     """The pattern that a path of such a file holds."""
-    return "|".join(f"(?:{row['files']})" for row in rows_of("libraries.jsonl"))
+    return "|".join(f"(?:{row['files']})" for row in bare_rows("libraries.jsonl"))
 
 
 @cache
@@ -41,5 +41,5 @@ def _pattern() -> re.Pattern[str]:
 
 @cache
 def _packages() -> re.Pattern[str]:
-    named = "|".join(f"(?:{row['files']})" for row in rows_of("libraries.jsonl") if row.get("package"))
+    named = "|".join(f"(?:{row['files']})" for row in bare_rows("libraries.jsonl") if row.get("package"))
     return re.compile(rf"(?:{named})(?P<package>\w+)")

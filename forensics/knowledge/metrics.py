@@ -10,14 +10,11 @@ them), `highest_token_id` and `lowest_token_id` (of a batch); and `source`.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 
-class Metric(Struct, frozen=True):
+class Metric(Row, frozen=True):
     """One row; the fields are those of the table."""
 
     row: str
@@ -30,8 +27,7 @@ class Metric(Struct, frozen=True):
 
 @cache
 def _rows() -> tuple[Metric, ...]:
-    every: list[dict[str, Any]] = [row | {"tells": tuple(row.get("tells", ()))} for row in rows_of("metrics.jsonl")]
-    return tuple(Metric(**row) for row in every)
+    return rows_of("metrics.jsonl", Metric)
 
 
 @cache

@@ -9,12 +9,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 
-class Operation(Struct, frozen=True):
+class Operation(Row, frozen=True):
     """One kind of operation."""
 
     operation: str
@@ -27,7 +25,7 @@ class Operation(Struct, frozen=True):
 @cache
 def operations() -> tuple[Operation, ...]:
     """Every kind, in the order of the table."""
-    return tuple(Operation(**row) for row in rows_of("operations.jsonl"))
+    return rows_of("operations.jsonl", Operation)
 
 
 def operation_of(name: str) -> Operation | None:

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import frozen, rows_of
+from forensics.knowledge._rows import Row, rows_of
+from forensics.values import replace
 
 
-class PlaybookRow(Struct, frozen=True):
+class PlaybookRow(Row, frozen=True):
     """One check of the playbook of a shape."""
 
     check: str
@@ -37,15 +35,16 @@ class PlaybookRow(Struct, frozen=True):
     kind: str = ""
     by_lead: bool = False
     command: str = ""
+    also: tuple[str, ...] = ()
 
 
 @cache
 def playbooks() -> tuple[PlaybookRow, ...]:
     """Every check, those of one shape in their order."""
-    return tuple(PlaybookRow(**frozen(row)) for read in rows_of("playbooks.jsonl") for row in _of_each_shape(read))
+    return tuple(each for row in rows_of("playbooks.jsonl", PlaybookRow) for each in _of_each_shape(row))
 
 
-def _of_each_shape(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    own, _, name = row["check"].partition(".")
-    for shape in (own, *row.pop("also", ())):
-        yield row | {"check": f"{shape}.{name}", "shape": shape}
+def _of_each_shape(row: PlaybookRow) -> Iterator[PlaybookRow]:
+    own, _, name = row.check.partition(".")
+    for shape in (own, *row.also):
+        yield replace(row, check=f"{shape}.{name}", shape=shape)

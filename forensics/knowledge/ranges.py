@@ -16,12 +16,10 @@ from collections.abc import Mapping
 from functools import cache
 from math import inf
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 
-class Range(Struct, frozen=True):
+class Range(Row, frozen=True):
     """One row; a bound that it does not have is infinite, and a red flag None."""
 
     row: str
@@ -50,7 +48,7 @@ class Range(Struct, frozen=True):
 @cache
 def ranges() -> Mapping[str, Range]:
     """Every row by its name, in the order of the table."""
-    return {row["row"]: Range(**row) for row in rows_of("ranges.jsonl")}
+    return {row.row: row for row in rows_of("ranges.jsonl", Range)}
 
 
 def range_of(row: str) -> Range:

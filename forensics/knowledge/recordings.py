@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import frozen, rows_of
+from forensics.knowledge._rows import Row, rows_of
 from forensics.knowledge.causes import filled
 
 
-class Recipe(Struct, frozen=True):
+class Recipe(Row, frozen=True):
     """One way to record a signal."""
 
     text: str
@@ -40,7 +37,7 @@ class Recipe(Struct, frozen=True):
         return filled(self.text, {} if step is None else {"step": str(step)})
 
 
-class Recording(Struct, frozen=True):
+class Recording(Row, frozen=True):
     """One signal."""
 
     signal: str
@@ -60,10 +57,4 @@ class Recording(Struct, frozen=True):
 @cache
 def recordings() -> Mapping[str, Recording]:
     """Every signal by its name, those that every run should have first."""
-    return {row["signal"]: _recording(row) for row in rows_of("recordings.jsonl")}
-
-
-def _recording(row: dict[str, Any]) -> Recording:
-    recipes = tuple(Recipe(**frozen(one)) for one in row["record"])
-    fields: dict[str, Any] = {**frozen(row), "record": recipes}
-    return Recording(**fields)
+    return {row.signal: row for row in rows_of("recordings.jsonl", Recording)}

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 
-class Sign(Struct, frozen=True):
+class Sign(Row, frozen=True):
     """One row: a setting with its value, or a metric, that tells the regime."""
 
     sign: str
@@ -28,4 +26,4 @@ class Sign(Struct, frozen=True):
 @cache
 def signs() -> tuple[Sign, ...]:
     """Every row, in the order in which they are asked."""
-    return tuple(Sign(**row) for row in rows_of("regimes.jsonl"))
+    return rows_of("regimes.jsonl", Sign)

@@ -12,12 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 
-class Report(Struct, frozen=True):
+class Report(Row, frozen=True):
     """One row; the fields are those of the table."""
 
     cause: str
@@ -38,7 +36,7 @@ def _by_cause() -> Mapping[str, Report]:
 
 @cache
 def _rows() -> tuple[Report, ...]:
-    return tuple(Report(**row) for row in rows_of("reports.jsonl"))
+    return rows_of("reports.jsonl", Report)
 
 
 def report(cause: str, *others: str, said: Sequence[str] = ()) -> Report:

@@ -14,17 +14,15 @@ ended it, `pace`, `score`, and `unclear` where nothing tells.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal, cast
+from typing import Literal
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, bare_rows, rows_of
 from forensics.knowledge.causes import causes
 
 Decided = Literal["as_is", "after_change", "elsewhere", "stop"]
 
 
-class RestartRow(Struct, frozen=True):
+class RestartRow(Row, frozen=True):
     """One row; `stuck` is 1, `again` and `change` are false where it does not ask."""
 
     id: str
@@ -46,7 +44,7 @@ class RestartRow(Struct, frozen=True):
 @cache
 def restarts() -> tuple[RestartRow, ...]:
     """Every row, in the order in which they decide."""
-    return tuple(_row(row) for row in rows_of("restarts.jsonl"))
+    return rows_of("restarts.jsonl", RestartRow)
 
 
 def nature_of(cause: str, shape: str) -> str:
@@ -57,9 +55,4 @@ def nature_of(cause: str, shape: str) -> str:
 
 @cache
 def _natures() -> dict[str, str]:
-    return {row["shape"]: row["nature"] for row in rows_of("shapes.jsonl")}
-
-
-def _row(row: dict[str, Any]) -> RestartRow:
-    fields: dict[str, Any] = {**row, "nature": frozenset(cast("list[str]", row["nature"]))}
-    return RestartRow(**fields)
+    return {row["shape"]: row["nature"] for row in bare_rows("shapes.jsonl")}

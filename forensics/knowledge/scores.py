@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import bare_rows
 
 _MOST_CHARS = 200
 
@@ -54,7 +54,7 @@ def is_of_loss(name: str) -> bool:
 
 @cache
 def _names(*kinds: str, logged: bool) -> str:
-    rows = (r for r in rows_of("scores.jsonl") if r["kind"] in kinds and (logged or r.get("where") != "logged"))
+    rows = (r for r in bare_rows("scores.jsonl") if r["kind"] in kinds and (logged or r.get("where") != "logged"))
     return "|".join(row["names"] for row in rows)
 
 

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from msgspec import Struct, field
+from msgspec import field
 
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 _NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 
 
-class Known(Struct, frozen=True):
+class Known(Row, frozen=True):
     """One setting: how trainers spell it."""
 
     name: str
@@ -32,7 +32,7 @@ class Known(Struct, frozen=True):
 @cache
 def settings() -> tuple[Known, ...]:
     """Every setting."""
-    return tuple(Known(**row) for row in rows_of("settings.jsonl"))
+    return rows_of("settings.jsonl", Known)
 
 
 @cache

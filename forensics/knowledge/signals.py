@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 #: A shell tells a signal as this much and its number.
 _SHELL = 128
 
 
-class Signal(Struct, frozen=True):
+class Signal(Row, frozen=True):
     """One signal."""
 
     number: int
@@ -33,8 +30,7 @@ class Signal(Struct, frozen=True):
 
 @cache
 def _by_number() -> Mapping[int, Signal]:
-    rows: list[dict[str, Any]] = [row | {"words": tuple(row["words"])} for row in rows_of("signals.jsonl")]
-    return {row["number"]: Signal(**row) for row in rows}
+    return {row.number: row for row in rows_of("signals.jsonl", Signal)}
 
 
 def signal_of(code: int) -> Signal | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import bare_rows
 
 
 def least_size(gib: float) -> float | None:
@@ -24,9 +24,9 @@ def element_bytes(dtype: str) -> int | None:
 
 @cache
 def _device_sizes() -> tuple[float, ...]:
-    return tuple(sorted(float(row["gib"]) for row in rows_of("devices.jsonl")))
+    return tuple(sorted(float(row["gib"]) for row in bare_rows("devices.jsonl")))
 
 
 @cache
 def _widths() -> Mapping[str, int]:
-    return {name: row["bytes"] for row in rows_of("dtypes.jsonl") for name in (row["dtype"], *row["also"])}
+    return {name: row["bytes"] for row in bare_rows("dtypes.jsonl") for name in (row["dtype"], *row["also"])}

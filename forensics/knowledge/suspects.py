@@ -11,18 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import rows_of
+from forensics.knowledge._rows import Row, rows_of
 from forensics.knowledge.signals import is_silent
 
 #: A cause that no row ranks says more than most.
 _USUAL = 9
 
 
-class Suspect(Struct, frozen=True):
+class Suspect(Row, frozen=True):
     """One row; the fields are those of the table."""
 
     cause: str
@@ -37,8 +34,7 @@ class Suspect(Struct, frozen=True):
 @cache
 def suspects() -> Mapping[str, Suspect]:
     """Give every row by its cause."""
-    every: list[dict[str, Any]] = [row | {"marks": tuple(row.get("marks", ()))} for row in rows_of("suspects.jsonl")]
-    return {row["cause"]: Suspect(**row) for row in every}
+    return {row.cause: row for row in rows_of("suspects.jsonl", Suspect)}
 
 
 def suspect(cause: str) -> Suspect:

@@ -13,14 +13,12 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from msgspec import Struct
-
-from forensics.knowledge._rows import frozen, rows_of
+from forensics.knowledge._rows import Row, rows_of
 
 _ANY_CASE = "(?i)"
 
 
-class Wording(Struct, frozen=True):
+class Wording(Row, frozen=True):
     """One row; the fields are those of the table."""
 
     row: str
@@ -34,7 +32,7 @@ class Wording(Struct, frozen=True):
 @cache
 def wordings() -> tuple[Wording, ...]:
     """Every row, in the order of the files."""
-    return tuple(Wording(**frozen(row)) for row in rows_of("vocabulary"))
+    return rows_of("vocabulary", Wording)
 
 
 def words_for(means: str) -> str:
@@ -55,7 +53,7 @@ def stands_for(means: str, text: str) -> bool:
     return _compiled(means).search(text) is not None
 
 
-class Keys(Struct, frozen=True):
+class Keys(Row, frozen=True):
     """Keys of one meaning; the fields are those of the table."""
 
     row: str
@@ -67,7 +65,7 @@ class Keys(Struct, frozen=True):
 @cache
 def every_key() -> tuple[Keys, ...]:
     """Every row of keys, in the order of the file."""
-    return tuple(Keys(**frozen(row)) for row in rows_of("keys.jsonl"))
+    return rows_of("keys.jsonl", Keys)
 
 
 def keys_of(means: str) -> tuple[str, ...]:
