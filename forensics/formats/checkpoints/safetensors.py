@@ -20,17 +20,12 @@ from forensics.formats.rows.out import Out
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import loads
+from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
 _MOST_TENSORS, _MOST_DIM = 200_000, 1 << 40
 _NOTES, _CHARS = 32, 200
-#: Tables of input and output embeddings, as Llama, GPT-2, GPT-NeoX, BERT, T5, OLMo and Megatron name them.
-_EMBEDDING = lazily(
-    r"(?:^|\.)(?:embed_tokens|wte|word_embeddings?|tok_embeddings?|token_embeddings?|token_embedding_table|embed_in"
-    r"|embedding\.word_embeddings|shared|lm_head|output_layer|embed_out|embeddings?)\.weight$|^output\.weight$"
-)
-_PLACES = lazily(r"(?i)position|patch|type|vision|visual|audio|time|class")
 #: Shards of tensor parallelism hold parts of rows, so their shapes tell nothing of the vocabulary.
 _SPLIT = lazily(r"tp[-_]rank[-_]\d+[-_]of[-_](?!1(?:\D|$))\d+|mp_rank_\d+")
 
@@ -77,7 +72,12 @@ def _facts(header: dict[str, object], *, split: bool) -> tuple[ConfigFacts, int]
         kinds[dtype] += prod(shape)
         parameters += prod(shape)
         end = max(end, stop)
-        if len(shape) == 2 and not split and _EMBEDDING.search(name) and not _PLACES.search(name):
+        if (
+            len(shape) == 2
+            and not split
+            and stands_for("embedding_weight", name)
+            and not stands_for("other_embedding", name)
+        ):
             facts.put(f"weights.{name}.rows", shape[0], family="weights")
             facts.put(f"weights.{name}.width", shape[1], family="weights")
     if kinds:

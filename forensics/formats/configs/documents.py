@@ -18,7 +18,7 @@ from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
-from forensics.knowledge.vocabulary import keys_of
+from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
@@ -30,24 +30,8 @@ _READERS = {
 }
 _GENERATION = lazily(r"generation[_-]?config\.json$|(?:^|/)generation\.json$")
 _PACKAGE = lazily(r"^(?P<name>[A-Za-z][\w.-]*)={1,3}(?P<version>[\w.+!-]+)")
-_NAMES = lazily(
-    r"config|args|arguments|params|settings|cfg|options|recipe|deepspeed|(?:^|/)ds_|zero[_-]?\d|metadata|\.hydra/"
-    r"|environment|(?:^|/)env|run_?spec|experiment|job|preset|(?:^|/)git|sweep|flags|card|conf/|launch|dataset_info"
-    r"|mixture|data_?mix"
-)
-_NOT = lazily(
-    r"(?:^|/)(?:package(?:-lock)?|tsconfig|composer|docker-compose|mkdocs|codecov|\.pre-commit-config)\."
-    r"|(?:^|/)\.(?:github|vscode|idea|circleci|ipynb_checkpoints)/"
-)
 #: A top-level key that only measurements, traces, evaluation results or data have.
 _OTHERS = frozenset(keys_of("not_in_settings"))
-_COMMON = lazily(
-    r"^(?:lr|learning_rate|max_lr|seed|(?:\w+_)?batch_size|max_steps|num_(?:train_)?epochs|weight_decay|optimizer"
-    r"|model(?:_name(?:_or_path)?|_type)?|vocab_size|hidden_size|num_(?:hidden_)?layers|dataset(?:_name)?|data_path"
-    r"|seq_(?:len|length)|block_size|train_iters|precision|dtype|torch_dtype|bf16|fp16|temperature|top_p"
-    r"|warmup_steps|scheduler|lr_scheduler(?:_type)?|max_seq_len(?:gth)?|gradient_accumulation_steps|d_model|n_layer"
-    r"|n_embd|n_head|tokenizer(?:_name|_path)?|adam_beta[12]|betas|world_size|git_commit)$"
-)
 _FEWEST_COMMON, _MOST_LIST, _LIST_SHARE = 2, 2000, 0.9
 
 
@@ -143,7 +127,7 @@ def is_config(path: str, parsed: Parsed) -> bool:
     `.yaml` and `.toml` are taken unless their content speaks against it; `.json` needs a name or keys that fit.
     """
     lowered = path.lower()
-    if _NOT.search(lowered):
+    if stands_for("never_settings_file", lowered):
         return False
     tops = {s.key.split(".", 1)[0] for s in parsed.settings}
     if parsed.rest[:1] in (b"{", b"[") or tops & _OTHERS:
@@ -152,10 +136,10 @@ def is_config(path: str, parsed: Parsed) -> bool:
         return False
     if lowered.rsplit(".", 1)[-1].removesuffix(".gz") not in {"json", "json5"}:
         return True
-    if _NAMES.search(lowered.rsplit("/", 1)[-1]) or ".hydra/" in lowered:
+    if stands_for("settings_file", lowered.rsplit("/", 1)[-1]) or ".hydra/" in lowered:
         return True
     lasts = {s.key.rsplit(".", 1)[-1].lower() for s in parsed.settings}
-    return sum(bool(_COMMON.match(last)) for last in lasts) >= _FEWEST_COMMON and not _is_measurement(tops)
+    return sum(stands_for("common_setting", last) for last in lasts) >= _FEWEST_COMMON and not _is_measurement(tops)
 
 
 def _is_long_lists(parsed: Parsed) -> bool:

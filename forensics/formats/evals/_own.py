@@ -11,17 +11,13 @@ from forensics.formats.evals._tree import COUNTS, TASKS, Scored
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
 from forensics.formats.rows.json_records import Offsets
 from forensics.knowledge.scores import is_share
-from forensics.knowledge.vocabulary import keys_of
+from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.patterns import lazily
 
 _MODELS = keys_of("model_of_result")
 _STEPS = (*keys_of("step_of_result"), "steps")
 _SHOTS = keys_of("shots_of_result")
 _VERSIONS = keys_of("version_of_result")
-#: A word of a path that says that it holds evaluations.
-_SAYS = lazily(
-    r"(?i)(?:^|[/_.-])(?:eval\w*|bench\w*|results?|scores?|leaderboard|baseline\w*|test_metrics|accuracy)(?=[/_.\-\d]|$)"
-)
 #: What only records of training hold.
 _TRAINS = frozenset(keys_of("only_in_training"))
 #: Words of a file's name that name no task.
@@ -42,7 +38,7 @@ def own_rows(scores: Sequence[Scored], path: str, where: Offsets, *, strict: boo
         NotMine: when it is strict, and nothing says that they are results of an evaluation.
     """
     sound = [one for one in scores if not is_share(one.metric) or not one.value > _MOST_SHARE]
-    is_evaluation = not trains(sound) and (_SAYS.search(path) is not None or identifies(sound))
+    is_evaluation = not trains(sound) and (stands_for("path_of_evaluations", path) or identifies(sound))
     if strict and not (sound and is_evaluation):
         raise NotMine("no results of an evaluation")
     by_name = _task_in(path)
@@ -92,7 +88,7 @@ def trains(scores: Sequence[Scored]) -> bool:
 
 def identifies(scores: Sequence[Scored], path: str = "") -> bool:
     """Whether a task or a number of documents stands beside the scores, or weights where the path says evaluation."""
-    names = (*TASKS, *COUNTS, *(_MODELS if _SAYS.search(path) is not None else ()))
+    names = (*TASKS, *COUNTS, *(_MODELS if stands_for("path_of_evaluations", path) else ()))
     return any(one.said(names) is not None for one in scores)
 
 
@@ -102,6 +98,6 @@ def _task_in(path: str) -> str:
     own = _NO_TASK.sub("", name.partition(".")[0]).strip("_-.")
     if _WORDS.search(own):
         return own
-    if len(folders) > 1 and _SAYS.search(folders[-2]) and not _NO_TASK.fullmatch(folders[-1]):
+    if len(folders) > 1 and stands_for("path_of_evaluations", folders[-2]) and not _NO_TASK.fullmatch(folders[-1]):
         return folders[-1]
     return ""

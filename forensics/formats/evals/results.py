@@ -31,6 +31,7 @@ from forensics.formats.rows.text import document, settle_document
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.tolerant_json import loads
+from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.registry import Sniff, ingester
 
@@ -44,11 +45,6 @@ _COSTS = lazily(r"_(?:runtime|samples|steps_per_second|samples_per_second|model_
 _HINT = lazily(
     rb"(?i)acc|exact_match|\"em\"|f1|bleu|rouge|score|pass|ppl|perplex|win_?rate|mcc|auc|_rate|bits_per|wer\"|cer\"|ndcg"
     rb"|metric|recall|chrf|result|iou|psnr|mrr"
-)
-#: Files of other kinds that may lie beside results, whose keys may be any word.
-_OTHERS = lazily(
-    r"(?i)(?:^|/)(?:tokenizer\w*|vocab\w*|added_tokens|special_tokens_map|package(?:-lock)?|\w*config\w*|trainer_state"
-    r"|\w+\.(?:safetensors|bin)\.index|index|args|params|hparams|settings|\w*schema\w*)\.json$"
 )
 #: What only the harness writes beside its results.
 _OF_HARNESS = ("versions", "configs", "n-shot", "higher_is_better", "group_subtasks", "config_tasks")
@@ -65,7 +61,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     head = opened.text_head(_HEAD)
     path = opened.source.path
     begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if begins not in (b"{", b"[") or opened.size_bytes > _MOST_BYTES or _OTHERS.search(path):
+    if begins not in (b"{", b"[") or opened.size_bytes > _MOST_BYTES or stands_for("never_results_file", path):
         raise NotMine("no document, or too long for evaluation results")
     if _HINT.search(head) is None and _FLAT_NAMES.search(path) is None:
         raise NotMine("no scores")

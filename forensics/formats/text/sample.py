@@ -11,7 +11,7 @@ from forensics.dialects import sniff
 from forensics.dialects.engine import Matcher
 from forensics.dialects.spec import Dialect
 from forensics.io.reading import Opened
-from forensics.patterns import lazily
+from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.values import replace
 
 _WHOLE_BYTES = 1 << 20
@@ -19,14 +19,6 @@ _END_BYTES = 256 << 10
 _SPREAD, _SPREAD_BYTES = 64, 16 << 10
 _PROBE_BYTES = 16 << 10
 _LEARN_LINES = 20_000
-#: Words of a line that tells of held-out data.
-_HELD_OUT = r"(?i)(?:^|[^a-z])(?:val|eval|valid|validation|evaluation|test|dev)(?:$|[^a-z])"
-#: Files of these names are program text, settings or documents: words in them are not what a run said.
-_NOT_LOGS = lazily(
-    r"(?i)\.(?:py[cxi]?|sh|bash|slurm|sbatch|ya?ml|toml|cfg|ini|md|rst|ipynb|c|cc|cpp|cu|cuh|h|hpp|rs|go|js|ts|css|html?"
-    r"|json|csv|tsv|xml|tex|bib|lock|patch|diff|pkl|pt|pth|bin|safetensors|npy|npz|parquet|arrow|svg|proto)(?:\.gz|\.zst)?$"
-    r"|^(?:readme|licen[cs]e|makefile|dockerfile)[^/]*$"
-)
 _TEXT_CONTROLS = b"\t\n\r\x08\x0c\x1b\x07"
 _CONTROLS = bytes(c for c in range(32) if c not in _TEXT_CONTROLS) + b"\x7f"
 _ODD_SHARE = 0.1
@@ -35,7 +27,7 @@ _ODD_SHARE = 0.1
 def is_text(opened: Opened) -> bool:
     """Whether the content is printed text: few control characters, mostly UTF-8; a hole of NULs is allowed."""
     name = opened.source.path.rsplit("/", 1)[-1]
-    if _NOT_LOGS.search(name) and not _is_json_lines(name, opened):
+    if stands_for("never_log_file", name) and not _is_json_lines(name, opened):
         return False
     head = opened.text_head(_PROBE_BYTES)
     if head.startswith(
@@ -88,7 +80,7 @@ def choose(dialects: Sequence[Dialect], sample: pl.Series, year: int, ranks: pl.
     if has_loss:
         claimed = {line for rows in found.values() if "line" in rows.columns for line in rows["line"].to_list()}
         free = ~pl.Series(range(len(sample)), dtype=pl.Int64).is_in(list(claimed))
-        kept = free & sample.str.contains(_HELD_OUT).fill_null(value=False)
+        kept = free & sample.str.contains(words_for("line_of_evaluation")).fill_null(value=False)
         sample, ranks = sample.filter(kept), None if ranks is None else ranks.filter(kept)
     who = [] if ranks is None else ranks.head(_LEARN_LINES).to_list()
     learned = _learned(sample.head(_LEARN_LINES).to_list(), who) if len(sample) else None
@@ -106,7 +98,7 @@ def _learned(lines: list[str], who: list[int | None]) -> Dialect | None:
 def _of_evaluations(learned: Dialect) -> Dialect | None:
     """A learned dialect with those of its lines that name a metric of an evaluation; None without any."""
     names = ((line, [name.canonical for name in line.names.values() if name is not None]) for line in learned.lines)
-    lines = tuple(line for line, said in names if any(re.search(_HELD_OUT, one) for one in said))
+    lines = tuple(line for line, said in names if any(stands_for("line_of_evaluation", one) for one in said))
     return replace(learned, lines=lines) if lines else None
 
 
