@@ -15,7 +15,6 @@ from forensics.case.curves.loss import Curve, beside, curves
 from forensics.case.processes.attempts import attempts
 from forensics.store.run import Run, derived
 
-_LIMITS = Limits()
 #: A gradient norm whose level stays within this ratio did not follow the loss.
 _STEADY = 1.5
 #: One that rises so far in the first records after the onset burst with it, wherever it settles later: of made runs
@@ -38,17 +37,10 @@ class Loss(Struct, frozen=True, eq=False):
         return self.course.departure if self.course is not None and not self.curve.ends_nonfinite else None
 
 
-def losses(run: Run, limits: Limits | None = None) -> tuple[Loss, ...]:
-    """Give the training losses of the last attempt of each source; followed once for the usual limits."""
-    return _losses(run) if limits in {None, _LIMITS} else _followed(run, limits or _LIMITS)
-
-
 @derived
-def _losses(run: Run) -> tuple[Loss, ...]:
-    return _followed(run, _LIMITS)
-
-
-def _followed(run: Run, limits: Limits) -> tuple[Loss, ...]:
+def losses(run: Run) -> tuple[Loss, ...]:
+    """Give the training losses of the last attempt of each source."""
+    limits = run.threshold(Limits)
     return tuple(_loss(curve, limits) for curve in judged(run, "loss"))
 
 
@@ -84,9 +76,9 @@ def staged(run: Run, loss: Loss) -> bool:
     return 1 / _STEADY <= float(np.median(after)) / float(np.median(before)) <= _STEADY
 
 
-def kind(loss: Loss, limits: Limits | None = None) -> str | None:
+def kind(run: Run, loss: Loss) -> str | None:
     """Name what a loss did: `divergence`, `level_shift`, `unresolved`, or None where it stayed on its course."""
-    return None if loss.gone is None else kind_of(loss.gone, limits or _LIMITS)
+    return None if loss.gone is None else kind_of(loss.gone, run.threshold(Limits))
 
 
 def fell_by(loss: Loss) -> float:

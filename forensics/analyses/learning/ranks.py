@@ -62,16 +62,22 @@ class Parted(Struct, frozen=True):
     times: float
 
 
-def parted(run: Run, limits: Disagree | None = None) -> Parted | None:
-    """Find the rank whose loss left those of the others; found once for the usual thresholds."""
-    return _parted_usually(run) if limits in {None, Disagree()} else _parted(run, limits or Disagree())
+@derived
+def parted(run: Run) -> Parted | None:
+    """Find the rank whose loss left those of the others."""
+    limits = run.threshold(Disagree)
+    found = _together(run, limits, "loss")
+    if found is None:
+        return None
+    return _were_equal(found, limits) if _are_shared(found, limits) else _left(found, limits) or _apart(found, limits)
 
 
-def shared_parted(run: Run, limits: Disagree) -> Iterator[Parted]:
+def shared_parted(run: Run) -> Iterator[Parted]:
     """Find where what an averaged gradient makes equal on all ranks, norm and learning rate, is not, or no longer.
 
     A norm that never was equal is one of a shard; a learning rate is equal on all ranks but one that is set apart.
     """
+    limits = run.threshold(Disagree)
     for name in ("grad_norm", "lr"):
         found = _together(run, limits, name)
         gone = _were_equal(found, limits) if found is not None else None
@@ -79,18 +85,6 @@ def shared_parted(run: Run, limits: Disagree) -> Iterator[Parted]:
             gone = _set_apart(found, limits)
         if gone is not None:
             yield gone
-
-
-@derived
-def _parted_usually(run: Run) -> Parted | None:
-    return _parted(run, Disagree())
-
-
-def _parted(run: Run, limits: Disagree) -> Parted | None:
-    found = _together(run, limits, "loss")
-    if found is None:
-        return None
-    return _were_equal(found, limits) if _are_shared(found, limits) else _left(found, limits) or _apart(found, limits)
 
 
 def _are_shared(found: Together, limits: Disagree) -> bool:

@@ -65,12 +65,12 @@ class ClueRule(Rule, frozen=True):
 
 
 def gives_clues(
-    name: str = "", *, needs: tuple[str, ...] = RANKS, config: type | None = None
+    name: str, *, needs: tuple[str, ...] = RANKS, config: type | None = None
 ) -> Callable[[ClueSource], ClueRule]:
     """Make a rule of a function that gives clues; a new file with one is a new kind of evidence for the decider."""
 
     def declared(source: ClueSource) -> ClueRule:
-        made = rule(name or "hang", needs=needs, config=config)(cast("Any", source))
+        made = rule(name, needs=needs, config=config)(cast("Any", source))
         return ClueRule(**{one: getattr(made, one) for one in field_names(made)})
 
     return declared

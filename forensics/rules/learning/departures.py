@@ -36,25 +36,25 @@ _EARLY, _FELL = 0.25, 0.9
 _MAJOR = 2.0
 
 
-@rule("LRN001 diverged", needs=("metrics",))
-def diverged(run: Run, cfg: Limits) -> Findings:
+@rule("LRN001 diverged", needs=("metrics",), config=Limits)
+def diverged(run: Run) -> Findings:
     """Find the source whose training loss left its best level for good: the worst first, then the earliest onset."""
     if reinforced(run):
         return
     apart = parted(run)
     alone = apart.together.curves[apart.odd] if apart is not None and apart.how == "own" else None
-    found = [hit for one in losses(run, cfg) if one.curve is not alone and (hit := _judge(run, one, cfg)) is not None]
+    found = [hit for one in losses(run) if one.curve is not alone and (hit := _judge(run, one)) is not None]
     if found:
         yield min(found, key=lambda f: (-f.severity.rank, f.onset.step if f.onset.step is not None else 1 << 62))
 
 
-def _judge(run: Run, loss: Loss, cfg: Limits) -> Finding | None:
+def _judge(run: Run, loss: Loss) -> Finding | None:
     gone, values = loss.gone, loss.curve.values
     if len(values) > 1 and not loss.curve.ends_nonfinite and median_of(values) > _ABSURD:
         return _absurd(loss)
     if gone is None:
         return None
-    severity = _severity(gone, kind(loss, cfg), cfg)
+    severity = _severity(gone, kind(run, loss), run.threshold(Limits))
     if severity is None or staged(run, loss) or improved(run, loss.curve, gone.onset, gone.risen):
         return None
     return _diverged_finding(run, loss, gone, severity)
@@ -131,22 +131,24 @@ def _absurd(loss: Loss) -> Finding:
     )
 
 
-@rule("LRN004 loss-level-shift", needs=("metrics",), confidence="medium", cause="level_shift")
-def loss_level_shift(run: Run, cfg: Limits) -> Findings:
+@rule("LRN004 loss-level-shift", needs=("metrics",), confidence="medium", cause="level_shift", config=Limits)
+def loss_level_shift(run: Run) -> Findings:
     """Find the largest lasting step upwards."""
     if reinforced(run):
         return
-    found = [(one, gone) for one in losses(run, cfg) if (gone := _shift(run, one, cfg)) is not None]
+    found = [(one, gone) for one in losses(run) if (gone := _shift(run, one)) is not None]
     if found:
         loss, gone = max(found, key=lambda pair: pair[1].size)
         yield _level_shift_finding(
-            loss, gone, lasts=gone.net > cfg.jump and gone.how == "jump" and gone.stays and not staged(run, loss)
+            loss,
+            gone,
+            lasts=gone.net > run.threshold(Limits).jump and gone.how == "jump" and gone.stays and not staged(run, loss),
         )
 
 
-def _shift(run: Run, loss: Loss, cfg: Limits) -> Departure | None:
+def _shift(run: Run, loss: Loss) -> Departure | None:
     gone = loss.gone
-    if gone is None or (kind(loss, cfg) != "level_shift" and not staged(run, loss)) or gone.how == "climb":
+    if gone is None or (kind(run, loss) != "level_shift" and not staged(run, loss)) or gone.how == "climb":
         return None
     return None if improved(run, loss.curve, gone.onset, gone.risen) else gone
 
@@ -170,12 +172,12 @@ _FREQUENT, _SEVERE = 3, 2.5
 _COSTLY = 0.2
 
 
-@rule("LRN003 loss-spike-recovered", needs=("metrics", "facts"))
-def loss_spike(run: Run, cfg: Limits) -> Findings:
+@rule("LRN003 loss-spike-recovered", needs=("metrics", "facts"), config=Limits)
+def loss_spike(run: Run) -> Findings:
     """Note the spikes of the curve that has most of them."""
     if reinforced(run):
         return
-    known = [(one.curve, one.course) for one in losses(run, cfg) if one.course is not None]
+    known = [(one.curve, one.course) for one in losses(run) if one.course is not None]
     found = max(known, key=lambda pair: len(pair[1].spikes), default=None)
     if found is None or not found[1].spikes:
         return

@@ -21,16 +21,16 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step
 from forensics.stats.spread import Floats
 
 
-@rule("LRN015 ranks-disagree", needs=("metrics",), confidence="medium")
-def ranks_disagree(run: Run, cfg: Disagree) -> Findings:
+@rule("LRN015 ranks-disagree", needs=("metrics",), confidence="medium", config=Disagree)
+def ranks_disagree(run: Run) -> Findings:
     """Name the rank whose loss left those of the others."""
-    found = parted(run, cfg)
+    found = parted(run)
     if found is None:
-        yield from (_finding(one, Severity.WARNING, "ranks_parted") for one in islice(shared_parted(run, cfg), 1))
+        yield from (_finding(one, Severity.WARNING, "ranks_parted") for one in islice(shared_parted(run), 1))
     elif found.how == "always":
         yield _finding(found, Severity.INFO, "rank_apart")
     else:
-        ruined = found.how == "own" and found.times >= cfg.ruined
+        ruined = found.how == "own" and found.times >= run.threshold(Disagree).ruined
         yield _finding(found, Severity.ERROR if ruined else Severity.WARNING, "ranks_parted")
 
 

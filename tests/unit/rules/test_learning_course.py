@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.analyses.learning.level import level_of
+from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.lr_config import adapter_of, configured
 from forensics.analyses.learning.lr_schedule import schedule_of
 from forensics.analyses.learning.trend import WINDOW, trend_of
@@ -74,6 +75,16 @@ def test_a_step_of_the_level_is_a_shift_and_no_spike_and_no_divergence() -> None
     assert [f.onset.step for f in said("LRN004", run)] == [151]
     assert said("LRN003", run) == []
     assert all(f.severity is Severity.INFO for f in said("LRN001", run))
+
+
+def test_a_setting_of_the_course_acts_on_every_rule_that_reads_it_and_on_no_other_run() -> None:
+    loss = FALLING.copy()
+    loss[120:123] *= [2.5, 2.0, 1.5]
+    loss[150:] *= 1.15
+    run = run_with(loss=loss)
+    deaf = run.under({Limits: Limits(jump_z=1e9, climb_z=1e9, spike_z=1e9)})
+    assert [len(said(rule, run)) for rule in ("LRN003", "LRN004")] == [1, 1]
+    assert [said(rule, deaf) for rule in ("LRN001", "LRN003", "LRN004")] == [[], [], []]
 
 
 def test_an_evaluation_that_improves_contradicts_a_level_shift() -> None:
