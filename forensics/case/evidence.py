@@ -55,12 +55,11 @@ def fact_evidence(row: Row, role: EvidenceRole = EvidenceRole.RELATED) -> Eviden
     )
 
 
-def checkpoint_evidence(row: Row, role: EvidenceRole = EvidenceRole.RELATED) -> Evidence:
+def checkpoint_evidence(row: Row) -> Evidence:
     """Evidence of one known checkpoint: its step and path."""
     quote = f"checkpoint of step {row['step']}: {row['path'] or 'path not printed'}"
-    return Evidence(
-        source=row["source"] or "", locator=Locator(line=row["line"]), quote=quote, step=row["step"], role=role
-    )
+    place = Locator(line=row["line"])
+    return Evidence(row["source"] or "", place, quote, step=row["step"], role=EvidenceRole.RELATED)
 
 
 def locator(row: Row) -> Locator:

@@ -75,9 +75,9 @@ class _Guard(Struct):
         """The token that is not yet taken."""
         return self.tokens[self.at]
 
-    def peek(self, ahead: int = 1) -> Token:
-        """A later token."""
-        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+    def peek(self) -> Token:
+        """The token after that."""
+        return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
     def statement(self) -> None:
         """Take all."""

@@ -53,7 +53,7 @@ def diagnosed(run: Run) -> Diagnosed | None:
     changed = [one for one in _changed(run, fall) if one.family not in _WEAK]
     if changed:
         return Diagnosed(fall, _CAUSES.get(changed[0].family, "eval_settings_change"), tuple(changed))
-    if rises_beside(fall):
+    if rises_beside(run, fall):
         return Diagnosed(fall, "forgetting", (), is_traded=True)
     return Diagnosed(fall, "cause_not_recorded" if fall.is_abrupt else "eval_falls", ())
 

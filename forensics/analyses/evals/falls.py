@@ -91,9 +91,9 @@ def masked(model: str | None) -> str:
     return _NUMBERS.sub("0", model or "")
 
 
-def first_fall(run: Run, limits: Limits | None = None) -> Fall | None:
+def first_fall(run: Run) -> Fall | None:
     """The first evaluation that scores worse than chance and training explain; None where there is none."""
-    limits = limits or Limits()
+    limits = run.threshold(Limits)
     every = sittings(run)
     looked = sum(len(one.rows) for one in every[1:]) + len(every[1:])
     if not looked:
@@ -113,9 +113,9 @@ def first_fall(run: Run, limits: Limits | None = None) -> Fall | None:
     return None
 
 
-def rises_beside(fall: Fall, limits: Limits | None = None) -> bool:
+def rises_beside(run: Run, fall: Fall) -> bool:
     """Whether another task got better at the evaluation of a fall by what counts as a fall: the model learned that."""
-    limits = limits or Limits()
+    limits = run.threshold(Limits)
     before: Mapping[Key, Row] = fall.sound[-1].rows
     after: Mapping[Key, Row] = fall.fallen[0].rows if fall.fallen else {}
     better = [(row, before[key]) for key, row in after.items() if key in before and _gap(before[key], row) < 0]

@@ -61,11 +61,9 @@ class _Span(Struct, frozen=True):
     steps: Steps
 
 
-def leaks_of(
-    books: Accounts, known: Mapping[int, Known], steps: Steps, bounds: LeakBounds | None = None
-) -> tuple[Leak, ...]:
+def leaks_of(books: Accounts, known: Mapping[int, Known], steps: Steps) -> tuple[Leak, ...]:
     """Name the stacks that leak, the worst first; nothing when the recording has too few steps."""
-    bounds = bounds or LeakBounds()
+    bounds = LeakBounds()
     if steps.count < bounds.steps or books.events.height == 0:
         return ()
     span = _Span(int(books.events["seq"][0]), int(books.events["seq"][-1]), steps)

@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 
 from forensics.analyses.traces.gaps import UNKNOWN
-from forensics.model import Evidence, EvidenceRole, Locator
+from forensics.model import Evidence, Locator
 
 Row = Mapping[str, Any]
 
 
-def span_evidence(row: Row, quote: str, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
+def span_evidence(row: Row, quote: str) -> Evidence:
     """Evidence of one row of spans, or of a frame derived from them: the event by its number in the file."""
     return Evidence(
         source=row["source"],
@@ -25,7 +25,6 @@ def span_evidence(row: Row, quote: str, role: EvidenceRole = EvidenceRole.PRIMAR
         t_ns=row["start_ns"],
         name=row["name"],
         value=row["dur_ns"] / 1e9,
-        role=role,
     )
 
 
