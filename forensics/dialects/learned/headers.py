@@ -89,7 +89,7 @@ def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Fam
         counter not in kept or counter in partly or not _grows([_count(row[counter]) for row in rows])
     ):
         return None
-    roles = {} if counter is None else {counter: "epoch" if header[counter].lower().startswith("epoch") else "step"}
+    roles = {} if counter is None else {counter: "epoch" if stands_for("header_of_epochs", header[counter]) else "step"}
     columns = tuple(
         Column(
             header[i],

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.names import table
 from forensics.dialects.spec import N
+from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.patterns import lazily
 
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
@@ -55,9 +56,7 @@ _COUNTED = lazily(
 )
 _BRACKETED = lazily(rf"\({_COUNTER}", re.IGNORECASE)
 _MIXED = lazily(rf"(?P<before>[^\x00-\x7f][{LETTERS} ]*?[^\x00-\x7f] ?)\(?(?P<latin>[A-Za-z_][\x20-\x7e]*)")
-_VALIDATION = lazily("验证|测试|评估|検証|검증")
-_VALUED = lazily(r"(?i)(?:loss|norm|ppl|perplexity|acc|accuracy|reward|kl|err|error|nll)$")
-_WRAPPERS = frozenset({"tensor", "array", "Array", "float", "DeviceArray"})
+_WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
 _GLUED = lazily(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
 #: Behind a word that ends a sentence another one begins.
@@ -67,10 +66,7 @@ _SITE = lazily(r"[\w.]+:[\w.<>]+:$")
 #: The one place where a digit says what is a number: `nan.0` is one, `nan.5` is none.
 _SPELLED = lazily(r"(?:nan|inf(?:inity)?)\.\d")
 _ANY_DIGIT = str.maketrans("123456789", "0" * 9)
-_STOP = frozenset(
-    {"the", "with", "at", "of", "is", "and", "a", "an", "in", "to", "on", "for"}
-    | {"current", "new", "final", "best", "so", "far"}
-)
+_STOP = frozenset(keys_of("word_beside_a_key"))
 
 
 #: A rate or a duration of steps or of what they work on, behind its number: `748,982 tok/s`, `410 ms/step`.
@@ -127,7 +123,7 @@ def _is_word(line: str, found: re.Match[str]) -> bool:
     if not found["number"][-1].isalpha() or not re.match(r" \w", line[found.end() : found.end() + 2]):
         return False
     before = line[max(0, found.start() - 40) : found.start()].rstrip()
-    return before[-1:].isalnum() and not _VALUED.search(before)
+    return before[-1:].isalnum() and not stands_for("key_of_a_value", before)
 
 
 def _is_site(line: str, found: re.Match[str]) -> bool:
@@ -141,7 +137,7 @@ def _is_site(line: str, found: re.Match[str]) -> bool:
 
 def _is_counter(line: str, place: _Place) -> bool:
     """The whole number between the name of a quantity and the colon before its value: `Validation loss 6312: 0.149`."""
-    named = _VALUED.search(place.slot.before.rstrip()) is not None
+    named = stands_for("key_of_a_value", place.slot.before.rstrip())
     return named and line[place.begin : place.end].isdigit()
 
 
@@ -190,7 +186,7 @@ def _latin(key: str) -> str:
     mixed = _MIXED.fullmatch(key)
     if mixed is None:
         return key
-    return f"val {mixed['latin']}" if _VALIDATION.search(mixed["before"]) else mixed["latin"]
+    return f"val {mixed['latin']}" if stands_for("validation_in_cjk", mixed["before"]) else mixed["latin"]
 
 
 @lru_cache(maxsize=1024)
@@ -244,7 +240,7 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
 def _counted_key(earlier: str, before: str) -> str:
     """The key of a number behind the counter of its quantity; `earlier` is the text before that counter."""
     named = _COUNTED.search(earlier[-120:]) if before.strip() in {":", "=", "):", "-", "->", "is"} else None
-    return named["key"] if named is not None and _VALUED.search(named["key"]) else ""
+    return named["key"] if named is not None and stands_for("key_of_a_value", named["key"]) else ""
 
 
 def source(piece: str) -> str:
