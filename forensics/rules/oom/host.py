@@ -101,7 +101,7 @@ def killed_by_whom(run: Run, death: Death) -> Findings:
 def _proof(proof: Failure | OomMessage) -> Evidence:
     if isinstance(proof, OomMessage):
         return message_evidence(proof, EvidenceRole.RELATED)
-    (shown,) = evidence_of((proof,))
+    shown, *_ = evidence_of((proof,))
     return Evidence(
         shown.source, shown.locator, shown.quote, shown.step, shown.rank, shown.t_ns, shown.name,
         role=EvidenceRole.RELATED,
