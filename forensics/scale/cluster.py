@@ -66,7 +66,9 @@ class Cluster(Struct, frozen=True):
         ray = optional(_PACKAGE, _PACKAGE)
         kind: type[R] = get_type_hints(function)["return"]
         with _connected(ray, self.jobs):
-            yield from tried_twice(lambda several, _: _done(ray, name_of(function), kind, several), items)
+            yield from tried_twice(
+                lambda several, alone: _done(ray, name_of(function), kind, several, alone=alone), items
+            )
 
 
 @contextlib.contextmanager
@@ -92,12 +94,14 @@ def _done(
     named: str,
     kind: type[R],
     items: Sequence[W],
+    *,
+    alone: bool,
 ) -> Iterator[tuple[W, R | None, str]]:
-    """Do items, two at once for each core of the cluster; give the record, or how the task died."""
+    """Do items, two at once for each core of the cluster or one alone; give the record, or how the task died."""
     task = ray.remote(work)
     left, pending = deque(items), dict[Any, W]()
     while left or pending:
-        most = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        most = 1 if alone else 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
         while left and len(pending) < most:
             item = left.popleft()
             memory = _BASE_BYTES + _FILE_FACTOR * min(item.size_bytes, _WHOLE_BYTES)

@@ -1,10 +1,12 @@
 """The engine of one machine: a pool of processes that are started, never forked, and may die.
 
-A process does one item at a time, so it is known which item it died of.
+A process does one item at a time and says when it begins, so it is known which item it died of: one that it never
+began has nothing to do with its end, and goes to the next process.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import selectors
@@ -12,7 +14,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import BinaryIO, Generic, TypeVar, cast, get_type_hints
 
@@ -30,6 +32,9 @@ _START = (
 )
 #: Numeric libraries start a thread for each core; here a core has its process.
 _ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+#: So many processes in a row that end before they begin an item: here none can work, and no further one is started.
+_MOST_VAIN = 3
+_NOT_AGAIN = "no process can be started to try it again"
 
 
 class Local(Struct, frozen=True):
@@ -38,36 +43,37 @@ class Local(Struct, frozen=True):
     jobs: int
 
     def map_unordered(self, function: Callable[[W], R], items: Sequence[W]) -> Iterator[tuple[W, R] | Lost[W]]:
-        """Do every item; where no process can be started, in this one.
+        """Do every item; where no process can be started, in this one, unless a process died of it.
 
         Raises:
             PlaceError: when the machine refuses the place that an item writes to.
         """
-        return tried_twice(lambda several, alone: _done(function, several, 1 if alone else self.jobs), items)
 
+        def attempt(several: Sequence[W], alone: bool) -> Iterator[tuple[W, R | None, str]]:  # noqa: FBT001 - as typed
+            left = deque(several)
+            yield from _by_processes(function, left, 1 if alone else self.jobs)
+            yield from ((item, None, _NOT_AGAIN) if alone else (item, function(item), "") for item in left)
 
-class _NoProcessError(Exception):
-    """A process ended before it could be asked."""
+        return tried_twice(attempt, items)
 
 
 class _Process(Struct, Generic[W], eq=False):
-    """One process, and the item that it is at."""
+    """One process, the item that it was asked for, and whether it began it."""
 
     program: subprocess.Popen[bytes]
     item: W | None = None
+    has_begun: bool = False
 
     @property
     def answers(self) -> BinaryIO:
-        return cast("BinaryIO", self.program.stdout)
+        """What it sends, unbuffered: what waits to be read is seen by a selector."""
+        return cast("BinaryIO", cast("io.BufferedReader", self.program.stdout).raw)
 
-    def ask(self, item: W) -> bool:
-        """Hand over an item; false when the process has gone."""
-        self.item = item
-        try:
+    def ask(self, item: W) -> None:
+        """Hand over an item; where the process has gone, its answers end."""
+        self.item, self.has_begun = item, False
+        with suppress(OSError):
             wire.send(cast("BinaryIO", self.program.stdin), wire.packed(item))
-        except OSError:
-            return False
-        return True
 
     def ended(self) -> str:
         """Say how the process ended."""
@@ -92,16 +98,23 @@ def _started(function: Callable[[W], object]) -> _Process[W]:
 
 
 class _Crew(Struct, Generic[W, R]):
-    """The processes at work, and what is left to do."""
+    """The processes at work, and what is left to do; `vain` of them in a row ended before they began an item."""
 
     function: Callable[[W], R]
     kind: type[R]
     left: deque[W]
     ready: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     working: list[_Process[W]] = field(default_factory=list)
+    vain: int = 0
 
     def hire(self) -> None:
-        one = _started(self.function)
+        """Start a process, where that is of use."""
+        if not self.left or self.vain >= _MOST_VAIN:
+            return
+        try:
+            one = _started(self.function)
+        except OSError:
+            return
         self.working.append(one)
         self.ready.register(one.answers, selectors.EVENT_READ, one)
 
@@ -114,37 +127,44 @@ class _Crew(Struct, Generic[W, R]):
         """Whatever comes first: a record, or the item that a process died of and how."""
         while self.working:
             for key, _ in self.ready.select():
-                one: _Process[W] = key.data
-                data = wire.received(one.answers)
-                item, one.item = one.item, None
-                if data is None and item is None:
-                    raise _NoProcessError
-                if data is None and item is not None:
-                    yield item, None, one.ended()
-                    self.dismiss(one)
-                    if self.left:
-                        self.hire()
-                    continue
-                if item is not None and data is not None:
-                    yield item, wire.unpacked(data, Reply).record_as(self.kind), ""
-                if not self.left:
-                    self.dismiss(one)
-                else:
-                    one.ask(self.left.popleft())  # one that has gone is seen by its answer, which ends
+                yield from self._heard(key.data)
+
+    def _heard(self, one: _Process[W]) -> Iterator[tuple[W, R | None, str]]:
+        """Take what a process sends: nothing when it waits for an item, and once more when it begins it; a record."""
+        data, item = wire.received(one.answers), one.item
+        if data is None:
+            yield from self._ended(one)
+        elif data == b"" and item is not None:
+            one.has_begun, self.vain = True, 0
+        else:
+            self._go_on(one)
+            if item is not None:
+                yield item, wire.unpacked(data, Reply).record_as(self.kind), ""
+
+    def _go_on(self, one: _Process[W]) -> None:
+        if self.left:
+            one.ask(self.left.popleft())
+        else:
+            self.dismiss(one)
+
+    def _ended(self, one: _Process[W]) -> Iterator[tuple[W, R | None, str]]:
+        how = one.ended()
+        self.dismiss(one)
+        if not one.has_begun:
+            self.vain += 1
+            self.left.extendleft([one.item] if one.item is not None else [])
+        self.hire()
+        if one.has_begun and one.item is not None:
+            yield one.item, None, how
 
 
-def _done(function: Callable[[W], R], items: Iterable[W], jobs: int) -> Iterator[tuple[W, R | None, str]]:
-    left = deque(items)
-    if not left:
-        return
+def _by_processes(function: Callable[[W], R], left: deque[W], jobs: int) -> Iterator[tuple[W, R | None, str]]:
+    """Do items on so many processes; what these never began stays in `left`."""
     crew = _Crew(function, get_type_hints(function)["return"], left)
     try:
         for _ in range(min(jobs, len(left))):
             crew.hire()
         yield from crew.answers()
-    except (_NoProcessError, OSError):
-        asked = [one.item for one in crew.working if one.item is not None]
-        yield from ((item, function(item), "") for item in (*asked, *left))
     finally:
         while crew.working:
             crew.dismiss(crew.working[0])

@@ -29,11 +29,16 @@ Attempt = Callable[[Sequence[W], bool], Iterator[tuple[W, R | None, str]]]
 
 def tried_twice(attempt: Attempt[W, R], items: Sequence[W]) -> Iterator[tuple[W, R] | Lost[W]]:
     """Do every item; one that a process dies of is done again when all others are, a piece at a time."""
-    died: list[W] = []
-    for item, record, _ in attempt(items, False):  # noqa: FBT003 - the one thing that an attempt is told
+    died: list[tuple[W, str]] = []
+    for item, record, how in attempt(items, False):  # noqa: FBT003 - the one thing that an attempt is told
         if record is None:
-            died.append(item)
+            died.append((item, how))
         else:
             yield item, record
-    for one, record, how in attempt([one for item in died for one in item.alone()], True):  # noqa: FBT003 - same
-        yield Lost(one, f"{how}, twice") if record is None else (one, record)
+    pieces = [(one, how) for item, how in died for one in item.alone()]
+    first = {id(one): how for one, how in pieces}  # work of a fleet has no hash
+    for one, record, how in attempt([one for one, _ in pieces], True):  # noqa: FBT003 - same
+        if record is not None:
+            yield one, record
+        else:
+            yield Lost(one, f"{how}, twice" if how == first[id(one)] else f"{first[id(one)]}; then {how}")

@@ -44,9 +44,18 @@ def send(stream: BinaryIO, data: bytes) -> None:
 
 def received(stream: BinaryIO) -> bytes | None:
     """Read one message; None where the other side has gone."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
+    head = _exactly(stream, _LENGTH.size)
+    if head is None:
         return None
     (size,) = _LENGTH.unpack(head)
-    data = stream.read(size) if size <= _MOST_BYTES else b""
-    return data if len(data) == size else None
+    return _exactly(stream, size) if size <= _MOST_BYTES else None
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytes | None:
+    parts = bytearray()
+    while len(parts) < size:
+        part = stream.read(size - len(parts))  # a pipe gives what it holds
+        if not part:
+            return None
+        parts += part
+    return bytes(parts)

@@ -48,7 +48,10 @@ def name_of(function: Callable[..., object]) -> str:
 
 
 def main(named: str) -> None:
-    """Greet, then answer on standard output what standard input asks for; what a library prints goes to stderr."""
+    """Greet; then say that an item from standard input begins, and answer it on standard output.
+
+    What a library prints goes to stderr.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal tells every process of its group; the first one decides
     gc.set_threshold(_GC_THRESHOLD)
     asked, told = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -57,6 +60,7 @@ def main(named: str) -> None:
     try:
         wire.send(told, b"")
         while (data := wire.received(asked)) is not None:
+            wire.send(told, b"")
             wire.send(told, wire.packed(reply_to(named, data)))
     except BrokenPipeError:
         pass

@@ -32,6 +32,8 @@ from forensics.store.schema import TABLES
 from forensics.store.unit import Item, Record
 
 HERE = Path(__file__).parent
+#: A process that greets, takes an item and ends before it begins it.
+LEAVES = "import os, sys; os.write(1, bytes(4)); sys.stdin.buffer.read(4); os._exit(1)"
 RUNS = Path(__file__).parents[3] / "fixtures" / "runs"
 Read = Callable[[Item], Record]
 
@@ -118,14 +120,7 @@ def test_processes_that_are_killed_lose_nothing(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: Any
 ) -> None:
     monkeypatch.setattr(unit, "_GROUP_FILES", 1)
-    started: list[subprocess.Popen[bytes]] = []
-    once = subprocess.Popen
-
-    def popen(*args: Any, **named: Any) -> subprocess.Popen[bytes]:
-        started.append(once(*args, **named))
-        return started[-1]
-
-    monkeypatch.setattr(local.subprocess, "Popen", popen)
+    started = watched(monkeypatch)
     engine = Local(2).map_unordered(faults.read, items_of(run, tmp_path / "home"))
     done = []
     for outcome in engine:
@@ -133,9 +128,73 @@ def test_processes_that_are_killed_lose_nothing(
         done += [one.source.path for one in outcome[0].asked]
         if len(done) in {2, 5}:
             started[-1].kill()
+            started[-1].wait()
     assert sorted(done) == sorted(path.name for path in run.iterdir())
     assert len(started) >= 4
     assert all(process.poll() is not None for process in started)
+
+
+def watched(
+    monkeypatch: pytest.MonkeyPatch, then: Callable[[int, subprocess.Popen[bytes]], None] = lambda *_: None
+) -> list[subprocess.Popen[bytes]]:
+    """The processes that are started from now on; `then` is done with the number of each and itself."""
+    started: list[subprocess.Popen[bytes]] = []
+    once = subprocess.Popen
+
+    def popen(*args: Any, **named: Any) -> subprocess.Popen[bytes]:
+        started.append(once(*args, **named))
+        then(len(started), started[-1])
+        return started[-1]
+
+    monkeypatch.setattr(local.subprocess, "Popen", popen)
+    return started
+
+
+def names(found: list[Any]) -> list[str]:
+    assert not [one for one in found if isinstance(one, disk.Lost)]
+    return sorted(asked.source.path for item, _ in found for asked in item.asked)
+
+
+def test_a_process_that_is_killed_while_it_starts_is_replaced_and_costs_no_item_its_first_try(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: Any
+) -> None:
+    monkeypatch.setattr(unit, "_GROUP_FILES", 1)
+    started = watched(monkeypatch, lambda number, process: process.kill() if number in {1, 3} else None)
+    found = list(Local(2).map_unordered(faults.read, items_of(run, tmp_path / "home")))
+    assert names(found) == sorted(path.name for path in run.iterdir())
+    assert len(started) == 4
+    assert len(tries(run)) == 12, "each item was tried once"
+
+
+def test_an_item_that_a_process_never_began_is_not_held_against_it(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: Any
+) -> None:
+    monkeypatch.setattr(unit, "_GROUP_FILES", 1)
+    sound = local._START
+    monkeypatch.setattr(local, "_START", LEAVES)
+    started = watched(monkeypatch, lambda *_: monkeypatch.setattr(local, "_START", sound))
+    found = list(Local(2).map_unordered(faults.read, items_of(run, tmp_path / "home")))
+    assert names(found) == sorted(path.name for path in run.iterdir())
+    assert len(started) == 3
+    assert len(tries(run)) == 12
+
+
+def test_an_item_that_a_process_died_of_is_never_done_in_the_process_that_asks(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faults: Any
+) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise BlockingIOError
+
+    (run / "poison.jsonl").write_text('{"step": 1, "loss": 2}\n')
+    monkeypatch.setattr(unit, "_GROUP_FILES", 1)
+    watched(monkeypatch, lambda at, _: monkeypatch.setattr(local.subprocess, "Popen", refused) if at == 2 else None)
+    found = list(Local(2).map_unordered(faults.read, items_of(run, tmp_path / "home")))
+    [lost] = [one for one in found if isinstance(one, disk.Lost)]
+    assert [asked.source.path for asked in lost.item.asked] == ["poison.jsonl"]
+    assert lost.why == (
+        "the process that reads it was ended by SIGKILL; then no process can be started to try it again"
+    )
+    assert len(found) == 13
 
 
 def items_of(run: Path, home: Path) -> list[Item]:
