@@ -10,7 +10,8 @@ import jsonschema
 import pytest
 
 from forensics.model import Report
-from forensics.report import json_v1
+from forensics.report import json_v1, payload
+from forensics.values import replace
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -29,6 +30,14 @@ def test_each_shipped_schema_is_a_schema(name: str) -> None:
 @pytest.mark.parametrize("which", ["failed", "healthy", "silent", "hostile"])
 def test_every_report_keeps_to_the_schema(which: str, request: pytest.FixtureRequest) -> None:
     jsonschema.validate(document(request.getfixturevalue(which)), schema("report-1"))
+
+
+def test_several_runs_are_written_one_by_one_as_the_whole_document_would_be(failed: Report, healthy: Report) -> None:
+    hostile = replace(healthy, run='"runs": [\n\u2028 ##[x')
+    for several in ([failed, healthy], [hostile, failed, hostile]):
+        whole = payload.document(several) | {"fleet": json_v1.fleet_payload(several)}
+        assert "\n".join(json_v1.render_many(several)) == json_v1.encoded(whole)
+        assert len(list(json_v1.render_many(several))) == 2 + len(several)
 
 
 def test_several_runs_keep_to_the_same_schema(failed: Report, healthy: Report) -> None:
