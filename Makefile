@@ -16,7 +16,7 @@ LEAN   := import re, tomllib; \
 	if re.match(r'[\w-]+', one)[0] not in ('wandb', 'tensorboard', 'plotly', 'pandas')), sep='\n')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fuzz oracles coverage lab lab-lock accuracy golden mutants bench docs words pictures site dist lock fixtures
+.PHONY: help setup demo test check fuzz oracles coverage lab lab-lock accuracy golden anywhere mutants bench docs words pictures site dist lock fixtures
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -71,6 +71,10 @@ accuracy: setup $(LAB)/.ready ## score some seeds, and write the page that says 
 
 golden: setup ## the golden runs whose diagnosis changed
 	$(BIN)/python tests/golden/runs.py
+
+anywhere: setup ## all golden runs by every engine and from a bucket (ray, obstore and moto[server] beside; half an hour)
+	POLARS_MAX_THREADS=1 $(BIN)/python tests/golden/anywhere.py --ways processes fleet shards bucket --jobs 2
+	POLARS_MAX_THREADS=1 $(BIN)/python tests/golden/anywhere.py --ways ray
 
 mutants: setup ## change what decides, one number or operator at a time: does an answer notice? make mutants SEED=1 N=240
 	$(BIN)/python tests/mutants/killed.py --n $(MUTANTS_N) --seed $(SEED)

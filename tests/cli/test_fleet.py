@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from forensics.fleet import judging, members
 from forensics.fleet.members import Fleet, fleet_of
 from forensics.model import Report
 from tests.cli.conftest import Call, rows
+from tests.fake_bucket import Bucket, served
 
 RUNS = members.MANY + 2
 
@@ -121,15 +123,29 @@ def test_a_fleet_that_is_stopped_goes_on_from_where_it_was(
 
 def test_the_table_of_a_bucket_is_that_of_the_folder(call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("obstore")
-    for done in _in_a_bucket(call, runs, monkeypatch):
-        assert done == call("triage", runs, "-v").out.replace(str(runs), "s3://bucket/runs")
+    with _bucket_of(runs, monkeypatch):
+        found = call("triage", "s3://bucket/runs", "-v").out
+    assert found == call("triage", runs, "-v").out.replace(str(runs), "s3://bucket/runs")
 
 
-def _in_a_bucket(call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    from tests.fake_bucket import served  # noqa: PLC0415 - only where there is a client
+def test_a_bucket_that_fails_each_tenth_request_loses_and_doubles_nothing(
+    call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("obstore")
+    wanted = call("triage", runs, "-v").out.replace(str(runs), "s3://bucket/runs")
+    monkeypatch.setattr(_judge, "_KEPT_AT_ONCE", 4)
+    with _bucket_of(runs, monkeypatch) as bucket:
+        bucket.fail_each = 10
+        line = ("triage", "s3://bucket/runs", "--history", "s3://bucket/past", "-v")
+        assert call(*line).out == wanted
+        assert f"{RUNS} of them are as this version judged them before" in call(*line).err
+        assert len(bucket.requests) > 10 * 2
 
+
+@contextmanager
+def _bucket_of(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Bucket]:
     with served() as bucket:
         for name, value in bucket.env.items():
             monkeypatch.setenv(name, value)
         bucket.put_folder(runs, "runs")
-        yield call("triage", "s3://bucket/runs", "-v").out
+        yield bucket
