@@ -129,6 +129,7 @@ class OpenFile(Struct):
                 if not count:
                     self._lose("shrank", at, "the file became shorter while it was read")
                     return at
+                let_go(held, at, at + count)
                 at += count
         return at
 
@@ -176,6 +177,14 @@ def room(size_bytes: int) -> mmap.mmap | bytes:
     except (OSError, ValueError, MemoryError, OverflowError) as error:
         msg = f"{size_bytes:,} bytes cannot be held: {getattr(error, 'strerror', None) or error or 'no memory'}"
         raise InputError(msg) from error
+
+
+def let_go(held: mmap.mmap | bytes, begin: int, end: int) -> None:
+    """Free the memory of a part of a copy that has a file behind it: who looks there again gets it from the file."""
+    if isinstance(held, mmap.mmap) and len(held) > _HELD_BYTES:
+        first, last = (at // mmap.PAGESIZE * mmap.PAGESIZE for at in (begin, end))
+        if last > first:
+            held.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
 class HeldBytes(Struct, frozen=True):

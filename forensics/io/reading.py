@@ -18,7 +18,7 @@ from forensics.errors import InputError, LimitExceeded, PlaceError
 from forensics.io.blocks import Block, cut_blocks
 from forensics.io.budget import Budget
 from forensics.io.decompress import compression_of, expanded, plain
-from forensics.io.disk import Disk, HeldBytes, Ledger, Lost, OpenFile, Piece
+from forensics.io.disk import Disk, HeldBytes, Ledger, Lost, OpenFile, Piece, let_go
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Place
@@ -27,6 +27,10 @@ from forensics.model import Issue, Source
 from forensics.values import replace
 
 __all__ = ["Block", "Opened", "ReadAccount", "open_source", "opened_bytes", "opened_stream"]
+
+
+#: Memory of a large copy is given back in pieces of this size.
+_LET_GO_BYTES = 16 << 20
 
 
 class ReadAccount(Struct, frozen=True):
@@ -44,7 +48,7 @@ Beside = Callable[[str, str], "AbstractContextManager[Opened]"]
 class Opened:
     """One source, open for reading; made by `open_source`, `opened_bytes` and `opened_stream`."""
 
-    __slots__ = ("_beside", "_disk", "_held", "_ledger", "_limits", "_map", "budget", "source")
+    __slots__ = ("_beside", "_disk", "_held", "_ledger", "_limits", "_map", "_passed_bytes", "budget", "source")
 
     def __init__(self, source: Source, disk: Disk, limits: Limits, beside: Beside | None = None) -> None:
         """Take an open disk; `source.size_bytes` becomes what the file measured when it was opened."""
@@ -53,6 +57,7 @@ class Opened:
         self._limits = limits
         self._ledger = Ledger(source.path)
         self._map: mmap.mmap | bytes | None = None
+        self._passed_bytes = 0
         self.budget = Budget(disk.size_bytes, limits)
         self._beside = beside
         self._held = ExitStack()
@@ -107,6 +112,12 @@ class Opened:
         if self._map is None:
             self._map = self._disk.copied()
         return self._map
+
+    def passed(self, byte: int) -> None:
+        """Say that what stands before this byte of `raw` was read, so that its memory may go."""
+        if self._map is not None and byte >= self._passed_bytes + _LET_GO_BYTES:
+            let_go(self._map, self._passed_bytes, byte)
+            self._passed_bytes = byte
 
     @property
     def lost(self) -> Lost | None:

@@ -89,8 +89,10 @@ def read_points(opened: Opened, out: Out, limits: Limits, routes: Routes | None 
             message = f"{_WHY[item.code]} ({item.size_bytes} bytes)"
             out.issue(item.code, message, byte=item.byte)
             out.account(skipped_bytes=item.size_bytes, reason=item.code)
+            opened.passed(item.byte)
         else:
             points.add(item.batch)
+            opened.passed(int(item.batch.byte[-1]) if len(item.batch.byte) else 0)
             out.account(read_bytes=item.size_bytes, records=item.records)
     points.close()
     out.format(state.version or "tfevents")

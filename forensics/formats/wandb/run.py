@@ -95,9 +95,11 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         for item in leveldb_log.batches(view, limits):
             if isinstance(item, Damage):
                 lost += _lost(item, out)
+                opened.passed(item.byte)
             else:
                 records += len(item.starts)
                 _records(item, view, state)
+                opened.passed(item.starts[-1] if item.starts else 0)
     _finish(state)
     out.account(read_bytes=opened.size_bytes - lost, records=records)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from forensics.cli._exit import lost
 from forensics.errors import InputError, PlaceError
 from forensics.formats.snapshot import _stream as snap_stream
 from forensics.io import disk as bytes_on_disk
+from forensics.io import reading as reading_bytes
 from forensics.io.limits import DEFAULT
 from forensics.io.reading import Opened, open_source, opened_bytes
 from forensics.model import Coverage, FileCoverage, FileStatus, Issue, Source
@@ -98,6 +100,44 @@ def test_a_file_above_the_bound_is_held_outside_of_memory_and_gives_the_same(
         os.truncate(tmp_path / "a.bin", 0)
         assert opened.raw()[-4:] == DATA[-4:]
     assert len(made) == 1
+
+
+def resident_bytes() -> int:
+    """Memory that files without a name take of this process."""
+    found, named = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            named = line.endswith("(deleted)")
+        elif named and line.startswith("Rss:"):
+            found += int(line.split()[1]) << 10
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells of mappings")
+def test_a_copy_with_a_file_behind_takes_the_memory_of_what_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bytes_on_disk, "_HELD_BYTES", len(DATA) - 1)
+    monkeypatch.setattr(reading_bytes, "_LET_GO_BYTES", len(DATA) // 4)
+    before = resident_bytes()
+    with opened_file(tmp_path) as opened:
+        held = opened.raw()
+        assert resident_bytes() == before, "copying leaves nothing behind"
+        assert held[:] == DATA
+        assert resident_bytes() - before >= len(DATA)
+        opened.passed(len(DATA) // 8)
+        assert resident_bytes() - before >= len(DATA), "too little to ask for"
+        opened.passed(len(DATA))
+        assert resident_bytes() - before < PAGESIZE * 2
+        assert held[:] == DATA, "what went comes back from the file"
+
+
+def test_a_copy_in_memory_keeps_what_was_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_bytes, "_LET_GO_BYTES", 1)
+    with opened_file(tmp_path) as opened:
+        held = opened.raw()
+        opened.passed(len(DATA))
+        assert held[:] == DATA
 
 
 def test_no_space_for_a_copy_costs_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
