@@ -17,8 +17,9 @@ from typing import Any, TypeVar, get_type_hints
 from msgspec import Struct
 
 import forensics
-from forensics.errors import MissingPackage
+from forensics.errors import MissingPackage, PlaceError
 from forensics.io.optional import optional
+from forensics.io.safe_text import printable
 from forensics.scale import wire
 from forensics.scale.second_try import W, tried_twice
 from forensics.scale.worker import Reply, name_of, reply_to
@@ -28,6 +29,8 @@ R = TypeVar("R")
 _PACKAGE = "ray"
 _EXTRA = "pip install 'ml-run-forensics[ray]'"
 _ADDRESS = "RAY_ADDRESS"
+_MOST_CHARS = 300
+_NO_CLUSTER = "look at the cluster, or leave --engine out"
 #: Nothing is reported to anybody; what is started here for one command asks for no token, which would go into HOME.
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
 _OWN = {"RAY_AUTH_MODE": "disabled"}
@@ -59,7 +62,7 @@ class Cluster(Struct, frozen=True):
         """Do every item.
 
         Raises:
-            PlaceError: when a machine refuses the place that an item writes to.
+            PlaceError: when there is no cluster to join or to start, or a machine refuses what an item writes to.
         """
         check()
         os.environ.update({**_QUIET, **os.environ})
@@ -73,7 +76,11 @@ class Cluster(Struct, frozen=True):
 
 @contextlib.contextmanager
 def _connected(ray: Any, jobs: int | None) -> Generator[None]:  # noqa: ANN401 - it has no types of its own
-    """Join the cluster, and leave it: workers look for modules where forensics is, not in the working folder."""
+    """Join the cluster, and leave it: workers look for modules where forensics is, not in the working folder.
+
+    Raises:
+        PlaceError: when there is no cluster to join, or none can be started.
+    """
     if ray.is_initialized():
         yield
         return
@@ -82,7 +89,12 @@ def _connected(ray: Any, jobs: int | None) -> Generator[None]:  # noqa: ANN401 -
         os.environ.update({**_OWN, **os.environ})
         given |= {"address": "local", "num_cpus": jobs, "include_dashboard": False}
     with contextlib.chdir(Path(forensics.__file__).parents[1]):
-        ray.init(**given)
+        try:
+            ray.init(**given)
+        except Exception as error:  # ray raises what it likes, an Exception itself where a node is slow to start
+            address = os.environ.get(_ADDRESS)
+            place = f"ray, the cluster at {address}" if address else "ray, a cluster of its own"
+            raise PlaceError(place, OSError(printable(str(error), _MOST_CHARS)), help=_NO_CLUSTER) from error
     try:
         yield
     finally:

@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from forensics.errors import MissingPackage
+from forensics.errors import MissingPackage, PlaceError
 from forensics.pipeline import ingest_run
 from forensics.scale import cluster
 from forensics.scale.choice import Spread
@@ -52,6 +54,35 @@ if __name__ == "__main__":
     machines.shutdown()
 """
 
+#: Two machines that stay until their input ends.
+MACHINES = """
+import os, sys
+os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "PYTHONPATH": os.pathsep.join(sys.path)}
+from ray.cluster_utils import Cluster
+machines = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+machines.add_node(num_cpus=1)
+print(machines.address, flush=True)
+sys.stdin.read()
+machines.shutdown()
+"""
+#: A command that reads a run on the cluster of `RAY_ADDRESS`, an item a file.
+DRIVER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+import reads_with_faults
+from forensics import registry
+from forensics.io.discover import discover
+from forensics.io.limits import DEFAULT
+from forensics.scale.cluster import Cluster as Engine
+from forensics.store import disk, unit
+unit._GROUP_FILES = 1
+found = discover(Path(sys.argv[1]))
+engine = lambda _, items: Engine().map_unordered(reads_with_faults.read, items)
+job = disk.Job(found.place, found.sources, registry.load("ingesters").ingesters, DEFAULT, engine=engine)
+disk.ingest_to_disk(job, Path(sys.argv[2]))
+"""
+
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
@@ -70,6 +101,24 @@ def test_what_is_missing_is_said_before_anything_is_read(run: Path, monkeypatch:
     assert missing.value.help == "pip install 'ml-run-forensics[ray]'"
 
 
+def test_a_cluster_that_cannot_be_joined_is_told_as_the_machine_s_refusal(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ray:
+        def is_initialized(self) -> bool:
+            return False
+
+        def init(self, **_: object) -> None:
+            raise Exception("The current node timed out during startup.")  # noqa: TRY002 - as ray does
+
+    monkeypatch.setattr(cluster, "check", lambda: None)
+    monkeypatch.setattr(cluster, "optional", lambda *_: Ray())
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    with pytest.raises(PlaceError, match=r"ray, the cluster at head:6379: The current node timed out") as refused:
+        ingest_run(run, store=tmp_path / "place", spread=Spread(engine="ray"))
+    assert refused.value.help == "look at the cluster, or leave --engine out"
+
+
 @NEEDS_RAY
 def test_a_machine_that_dies_loses_nothing_and_poison_is_named(run: Path, tmp_path: Path) -> None:
     (run / "poison.jsonl").write_text('{"step": 1, "loss": 2}\n')
@@ -85,6 +134,33 @@ def test_a_machine_that_dies_loses_nothing_and_poison_is_named(run: Path, tmp_pa
     assert list(home.iterdir()) == []
     (run / "poison.jsonl").unlink()
     found, wanted = ingest_run(run, store=tmp_path / "place"), ingest_run(run)
+    for table in TABLES:
+        assert found.collect(table).equals(wanted.collect(table), null_equal=True), table
+
+
+@NEEDS_RAY
+def test_a_killed_command_goes_on_where_it_ended(run: Path, tmp_path: Path) -> None:
+    place, log = tmp_path / "place", tmp_path / "read"
+    log.touch()
+    env = os.environ | {"PYTHONPATH": os.pathsep.join((str(HERE), *sys.path)), "RAY_AUTH_MODE": "disabled"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", MACHINES], env=env, stdin=pipe, stdout=pipe, text=True) as machines:
+        assert machines.stdin is not None
+        assert machines.stdout is not None
+        env["RAY_ADDRESS"] = machines.stdout.readline().strip()
+        command = [sys.executable, "-c", DRIVER, run, place, HERE]
+        killed = subprocess.Popen(command, env=env)
+        while len(log.read_text().splitlines()) < 4:
+            assert killed.poll() is None
+            time.sleep(0.01)
+        killed.kill()
+        killed.wait()
+        subprocess.run(command, env=env, check=True)
+        machines.stdin.close()
+    read = Counter(log.read_text().splitlines())
+    assert read.keys() == {path.name for path in run.iterdir()}
+    assert read.total() <= 10 + 2, "one item for each machine"
+    found, wanted = ingest_run(run, store=place), ingest_run(run)
     for table in TABLES:
         assert found.collect(table).equals(wanted.collect(table), null_equal=True), table
 
