@@ -72,7 +72,7 @@ accuracy: setup $(LAB)/.ready ## score some seeds, and write the page that says 
 golden: setup ## the golden runs whose diagnosis changed
 	$(BIN)/python tests/golden/runs.py
 
-anywhere: setup ## all golden runs by every engine and from a bucket (ray, obstore and moto[server] beside; half an hour)
+anywhere: setup ## all golden runs by every engine and from a bucket (install ray, obstore and moto[server] beside; an hour)
 	POLARS_MAX_THREADS=1 $(BIN)/python tests/golden/anywhere.py --ways processes fleet shards bucket --jobs 2
 	POLARS_MAX_THREADS=1 $(BIN)/python tests/golden/anywhere.py --ways ray
 
