@@ -116,7 +116,7 @@ class Evidence:
     rank: int | None = None
     t_ns: int | None = None
     name: str | None = None
-    value: float | None = None
+    value: float | int | None = None  # a whole number stays one between processes
     role: EvidenceRole = EvidenceRole.PRIMARY
 
     @property

@@ -15,7 +15,7 @@ from forensics.fleet import judging
 from forensics.fleet.judging import How, Judged, Named, Record, Task
 from forensics.fleet.members import Member
 from forensics.io.places.named import place_of
-from forensics.model import Outcome, Report
+from forensics.model import Evidence, Locator, Outcome, Report
 from forensics.report.html.page import render_many
 from forensics.report.json_v1 import render
 from forensics.scale import wire, worker
@@ -136,6 +136,12 @@ def test_a_refusal_of_a_bucket_keeps_its_words_and_its_help_on_the_way(faults: A
     with pytest.raises(PlaceError) as refused:
         wire.unpacked(wire.packed(reply), worker.Reply).record_as(Record)
     assert (refused.value.message, refused.value.help) == ("s3://b: the service is silent", "look at it")
+
+
+@pytest.mark.parametrize("value", [67108864, 67108864.0, 0.5, None])
+def test_a_number_on_the_evidence_stays_whole_between_processes(value: float | None) -> None:
+    one = Evidence("train.log", Locator(line=1), value=value)
+    assert repr(wire.unpacked(wire.packed(one), Evidence).value) == repr(value)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="pip install ray")
