@@ -139,7 +139,7 @@ def loss_column_gone(run: Run, found: NanOnset) -> Findings:
     known = next((one for one in trainers_by_source(run).get(str(row["source"]), ()) if one.nan.prints == "gap"), None)
     title = f"the loss column vanished at {at_step(evidence.step)} while iterations went on"
     if row["name"] == "loss":
-        title = f"the loss is empty (null) from {at_step(evidence.step)} on beside other numbers of the training"
+        title = f"records of the training go on with an empty loss (null) from {at_step(evidence.step)} on"
     writer = f"{known.title if known else 'such a trainer'} prints it only when it is a positive number"
     if known is None and not re.search(telling("beside_loss"), row["name"]):
         writer = "JSON and tables have no NaN of their own, so many writers leave its place empty"
