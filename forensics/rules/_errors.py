@@ -33,8 +33,14 @@ def evidence_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
     """Turn errors into evidence: the first is primary, a few more and the code that raised it are related."""
     own = next((frame for frame in failures[0].stack if not is_library_frame(frame)), "") if failures else ""
     raised = () if not own else (_raised(failures[0], own),)
+    first, *more = lines_of(failures) or (None,)
+    return (first, *raised, *more) if first is not None else ()
+
+
+def lines_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
+    """Turn errors into evidence, one for each: the first is primary, a few more are related."""
     related = (of_failure(f, EvidenceRole.RELATED) for f in failures[1 : 1 + _RELATED])
-    return (*map(of_failure, failures[:1]), *raised, *related)
+    return (*map(of_failure, failures[:1]), *related)
 
 
 def _raised(failure: Failure, frame: str) -> Evidence:

@@ -9,7 +9,7 @@ from forensics.case.endings import loop_words
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Weight
 from forensics.case.processes.attempts import attempts
-from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when
+from forensics.rules._errors import lines_of, onset_of, ranks_of, said, short, when
 from forensics.rules.kit import Findings, Run, rule
 
 
@@ -34,7 +34,7 @@ def earlier_run(run: Run) -> Findings:
     yield earlier_run.finding(
         f"an earlier attempt ended{when(onset)}{more}{again and f'; {again}'}: {short(said(first))}",
         "another process went on after it; the verdict is about the last attempt",
-        evidence_of(ends),
+        lines_of(ends),
         onset,
         culprits=ranks_of(ends),
         numbers={"failures": len(ends)} | ({"loop": len(loop)} if loop else {}),
