@@ -37,8 +37,7 @@ import runs  # noqa: E402 - the folder is no package
 
 from forensics.case.runs import split  # noqa: E402 - the path of the checkout comes first
 from forensics.config import Config  # noqa: E402 - same
-from forensics.fleet import engines  # noqa: E402 - same
-from forensics.fleet.judging import How  # noqa: E402 - same
+from forensics.fleet.judging import How, answers  # noqa: E402 - same
 from forensics.fleet.members import Member  # noqa: E402 - same
 from forensics.io.places.named import place_of  # noqa: E402 - same
 from forensics.model import Report  # noqa: E402 - same
@@ -113,7 +112,7 @@ def fleet(
 ) -> Iterator[tuple[Path, str]]:
     """The runs of a fleet, judged by two processes."""
     members = [Member(place_of(place), 1_000) for place in places]
-    for place, (_, judged) in zip(places, engines.answers(members, How(Config()), spread, ()), strict=True):
+    for place, (_, judged) in zip(places, answers(members, How(Config()), spread, ()), strict=True):
         yield place, page([answer.whole for answer in judged.answers])
 
 

@@ -69,13 +69,18 @@ class Heads(Struct):
 
 
 def _head_of(head: bytes) -> tuple[tuple[bytes, ...], int]:
-    """The first telling lines of a file, up to its first record or the first that comes again; and where they end."""
+    """The first telling lines of a file, up to its first record or the first that comes again; and where they end.
+
+    A line that comes again within the head itself is none of them where there are others: one process prints it twice.
+    """
     every: list[tuple[bytes, int]] = []
     at = 0
     for raw in head.splitlines(keepends=True)[:-1]:
         line = _bare(raw.rstrip(b"\n"))
         at += len(raw)
         again = any(line == other for other, _ in every)
+        if again:
+            every = [other for other in every if other[0] != line] or every
         if len(every) == _LINES or _ERROR in raw or again or (every and _FRACTION.search(line)):
             break
         if len(line) >= _LEAST_BYTES and _WORDS.search(line):

@@ -78,6 +78,17 @@ def test_the_head_of_a_log_that_stands_in_it_again_begins_an_attempt(tmp_path: P
     assert [(one.first, one.last) for one in tried.every] == [(1, 50), (51, 90)]
 
 
+def test_a_line_that_the_head_holds_twice_begins_no_attempt_behind_an_error(tmp_path: Path) -> None:
+    twice = ["files already downloaded and verified"] * 2
+    tried, _ = judged(place_of(tmp_path, train_log=[HEAD[0], *twice, *steps(1, 50), *ERROR, *twice, DONE]))
+    assert len(tried.every) == 1
+
+
+def test_a_line_that_the_head_holds_once_begins_an_attempt_behind_an_error(tmp_path: Path) -> None:
+    tried, _ = judged(place_of(tmp_path, train_log=[*HEAD, *steps(1, 50), *ERROR, HEAD[1], *steps(1, 60)]))
+    assert len(tried.every) == 2
+
+
 def test_a_state_that_is_loaded_after_an_error_begins_an_attempt(tmp_path: Path) -> None:
     lines = [*steps(1, 50), *ERROR, "loading checkpoints/last.pt", *steps(51, 90), DONE]
     tried, report = judged(place_of(tmp_path, train_log=lines))

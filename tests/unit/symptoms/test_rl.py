@@ -130,7 +130,7 @@ def test_names_with_slashes_are_read_from_lines_of_key_and_value(tmp_path: Path)
     values.pop("grad_norm")
     run = written(tmp_path, {"train.log": steps(200, **values), "config.yaml": SETTINGS})
     assert report(run).verdict.cause == "sampler_divergence"
-    assert "Sampling/sampling_logp_difference/mean is" in told(run)
+    assert "sampling/sampling_logp_difference/mean is" in told(run)
 
 
 @pytest.mark.parametrize(("spread_of_rewards", "cause"), [(0.0, "reward_zero"), (0.3, "no_gradients")])
@@ -204,4 +204,4 @@ def test_a_chart_of_one_run_prints_the_names_of_its_metrics(tmp_path: Path, *, m
     rows = (f"{n}," + ",".join((f"{0.5 + n % 3 / 100}", "0", "0.5")[: len(names)]) for n in range(90))
     text = "\n".join((",".join(f'"{name}"' for name in ("Step", *names)), *rows)) + "\n"
     said = told(written(tmp_path, {"chart.csv": text}))
-    assert ("Train/reward_std is 0 from step 0 on" in said) is not many
+    assert ("train/reward_std is 0 from step 0 on" in said) is not many
