@@ -198,10 +198,12 @@ def stacked(table: str, frames: Sequence[pl.DataFrame | Packed]) -> pl.DataFrame
 
 
 def packed_from(rows: pl.LazyFrame) -> Packed:
-    """Pack metric rows that are held elsewhere, some at a time."""
-    height = int(rows.select(pl.len()).collect().item())
-    pieces = (rows.slice(first, _PIECE_ROWS).collect() for first in range(0, max(height, 1), _PIECE_ROWS))
-    return _stacked([_packed(piece) for piece in pieces])
+    """Pack metric rows that are held elsewhere, some at a time.
+
+    They are read once, from the first to the last: a slice of many files reads all that is in front of it.
+    """
+    pieces = rows.collect_batches(chunk_size=_PIECE_ROWS, maintain_order=True)
+    return _stacked([_packed(piece) for piece in pieces] or [_packed(rows.head(0).collect())])
 
 
 def _packed(frame: pl.DataFrame) -> Packed:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal, assert_series_equal
 
+from forensics.store import packed as packing
 from forensics.store.packed import Packed, pack, packed_from, stacked
 from forensics.store.schema import TABLES, conform
 
@@ -91,3 +95,15 @@ def test_what_is_joined_does_not_stand_there_twice() -> None:
 def test_a_table_of_documents_is_left_as_it_is() -> None:
     frame = conform("events", pl.DataFrame({"source": ["a.log"], "text": ["Traceback"]}))
     assert pack("events", frame) is frame
+
+
+@pytest.mark.parametrize("height", [0, 1, 7, 12])
+def test_rows_of_several_files_are_packed_in_their_order_piece_by_piece(
+    height: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "_PIECE_ROWS", 3)
+    whole = table([(f"{n // 5}.log", "loss", n, n // 2, float(n)) for n in range(height)])
+    for number, first in enumerate(range(0, max(height, 1), 4)):
+        whole.slice(first, 4).write_parquet(tmp_path / f"metrics-{number:04d}.parquet")
+    found = packed_from(pl.scan_parquet(tmp_path / "metrics-*.parquet"))
+    assert_frame_equal(found.lazy().collect(), whole, check_exact=True)
