@@ -95,6 +95,8 @@ def peer(path: Path, out: Path) -> dict[str, Any]:
 
 def ours(path: Path, out: Path) -> dict[str, Any]:
     """Read as `forensics ingest` does, to Parquet parts."""
+    from parts import write_rest  # noqa: PLC0415
+
     from forensics.formats.snapshot import reader as memory_snapshot  # noqa: PLC0415 - each route imports what it needs
     from forensics.io.limits import DEFAULT  # noqa: PLC0415
     from forensics.io.reading import open_source  # noqa: PLC0415
@@ -105,7 +107,7 @@ def ours(path: Path, out: Path) -> dict[str, Any]:
     with open_source(path.parent, source) as opened:
         sink = SourceSink(source, folder=out)
         memory_snapshot.read(opened, sink, DEFAULT)
-        sink.flush()
+        write_rest(sink, out)
     rows: dict[str, int] = {}
     for table, _, count in sink.parts:
         rows[table] = rows.get(table, 0) + count

@@ -26,6 +26,7 @@ from typing import Any
 import checksums
 import polars as pl
 from generate_tfevents import write
+from parts import write_rest
 
 from forensics import registry
 from forensics.dialects.names import canonical
@@ -86,7 +87,7 @@ def ours_parquet(folder: Path) -> dict[str, Any]:
             parts = Path(store) / str(number)
             parts.mkdir()
             sink, _ = fill(open_source(path, source), source, readers, DEFAULT, parts)
-            sink.flush()
+            write_rest(sink, parts)
             points += sum(rows for table, _, rows in sink.parts if table == "metrics")
         used = cpu_s() - started
         sums = [checksums.of(pl.read_parquet(part)) for part in sorted(Path(store).rglob("metrics-*.parquet"))]

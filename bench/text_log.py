@@ -24,6 +24,7 @@ from pathlib import Path
 
 import polars as pl
 from checksums import Sums, joined, of
+from parts import write_rest
 
 from forensics import registry
 from forensics.io.limits import DEFAULT
@@ -97,7 +98,7 @@ def ours(path: Path) -> dict[str, object]:
         text = [i for i in registry.load("ingesters").ingesters if i.name == "text_log"]
         started = cpu_s()
         sink, coverage = fill(open_source(path, source), source, text, DEFAULT, Path(folder))
-        sink.flush()
+        write_rest(sink, Path(folder))
         used = cpu_s() - started
         rows = {}
         for table, _, height in sink.parts:

@@ -103,6 +103,8 @@ Telling = Callable[[], Said]
 
 def ours(path: Path) -> Telling:
     """Load to rows."""
+    from parts import write_rest  # noqa: PLC0415
+
     from forensics import registry  # noqa: PLC0415 - the peer must not pay for it
     from forensics.io.limits import DEFAULT  # noqa: PLC0415
     from forensics.io.reading import open_source  # noqa: PLC0415
@@ -115,7 +117,7 @@ def ours(path: Path) -> Telling:
     place = Path(folder.name) if source.size_bytes > SPILL_FROM_BYTES else None
     sink, coverage = fill(open_source(path, source), source, readers, DEFAULT, place)
     if place:
-        sink.flush()
+        write_rest(sink, place)
     assert coverage.skipped_bytes == 0
 
     def told() -> Said:

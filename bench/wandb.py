@@ -110,6 +110,8 @@ def write_log(path: Path, size_bytes: int, metrics: int) -> None:
 
 def ours(paths: list[Path], folder: Path, *, spill: bool) -> Read:
     """Ingest to rows in memory, or to Parquet parts; count the points."""
+    from parts import write_rest  # noqa: PLC0415
+
     from forensics import registry  # noqa: PLC0415 - the peer must not pay for it
     from forensics.io.limits import DEFAULT  # noqa: PLC0415
     from forensics.io.reading import open_source  # noqa: PLC0415
@@ -125,7 +127,7 @@ def ours(paths: list[Path], folder: Path, *, spill: bool) -> Read:
         place.mkdir()
         sink, coverage = fill(open_source(path, source), source, readers, DEFAULT, place if spill else None)
         if spill:
-            sink.flush()
+            write_rest(sink, place)
         kept = [frame.height for table, frame in sink.frames().items() if table == "metrics"]
         rows += sum(kept) + sum(height for table, _, height in sink.parts if table == "metrics")
         assert coverage.skipped_bytes == 0
