@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import polars as pl
+import pytest
 
+from forensics.analyses.checkpoints import last_clean, why_none
 from forensics.case.checkpoints import known
+from forensics.model import Onset, Shape
 from forensics.pipeline import ingest_run
 from forensics.store.run import run_of
 
@@ -90,3 +93,13 @@ def test_bare_numbers_apart_are_steps(tmp_path: Path) -> None:
 def test_numbers_beyond_the_epochs_of_the_run_are_steps(tmp_path: Path) -> None:
     found = _written(tmp_path, _epochs(60), *(f"model_{n}.pth" for n in range(40, 44)))
     assert found["step"].to_list() == [40, 41, 42, 43]
+
+
+@pytest.mark.parametrize(("onset", "clean"), [(40, None), (50, None), (51, 50)])
+def test_wrong_learning_is_in_the_checkpoint_of_its_onset_and_in_later_ones(onset: int, clean: int | None) -> None:
+    rows = {"source": ["t.log"], "seq": [0], "kind": ["saved"], "step": [50], "path": ["out/step_50"]}
+    run = run_of("r", {"checkpoints": pl.DataFrame(rows)})
+    found = last_clean(run, Shape.LEARNING, Onset(step=onset))
+    assert (None if found is None else found.step) == clean
+    assert why_none(run, Shape.LEARNING) == "step 50 was saved after the first bad one"
+    assert (why_none(run, Shape.BAD_EVAL), why_none(run, None)) == ("", "")
