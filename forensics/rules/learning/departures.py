@@ -26,10 +26,12 @@ from forensics.rules.kit import (
     proof,
     rule,
 )
-from forensics.stats.spread import median_of
+from forensics.stats.spread import Floats, median_of
 
 #: No training starts from a loss of this size.
 _ABSURD = 1e10
+#: And above this size, far beyond any mean cross-entropy, no loss moves by a factor of e from each record to the next.
+_LARGE, _SWING = 1e3, 1.0
 #: A rise within this share of the records, from this share of the first level or more, follows no learning.
 _EARLY, _FELL = 0.25, 0.9
 #: So far above its level a spike is a large one.
@@ -52,6 +54,8 @@ def _judge(run: Run, loss: Loss) -> Finding | None:
     gone, values = loss.gone, loss.curve.values
     if len(values) > 1 and not loss.curve.ends_nonfinite and median_of(values) > _ABSURD:
         return _absurd(loss)
+    if len(values) >= run.threshold(Limits).records and _swings(values):
+        return _swinging(loss)
     if gone is None:
         return None
     severity = _severity(gone, kind(run, loss), run.threshold(Limits))
@@ -127,6 +131,27 @@ def _absurd(loss: Loss) -> Finding:
         severity="error",
         confidence="high",
         cause="diverged",
+        numbers={"best": float(curve.values.min()), "final": float(curve.values[-1])},
+    )
+
+
+def _swings(values: Floats) -> bool:
+    return (
+        float(values.min()) > 0 and median_of(values) > _LARGE and median_of(np.abs(np.diff(np.log(values)))) > _SWING
+    )
+
+
+def _swinging(loss: Loss) -> Finding:
+    curve = loss.curve
+    factor, middle = np.exp(median_of(np.abs(np.diff(np.log(curve.values))))), median_of(curve.values)
+    return diverged.finding(
+        f"{curve.raw_name} swings by a factor of {factor:.2g} from record to record around {middle:.2g}",
+        "small enough updates move a loss of that size by far less",
+        proof(curve.row(0), curve.row(-1)),
+        onset_at(curve.row(0)),
+        severity="warning",
+        confidence="medium",
+        cause="diverged_from_start",
         numbers={"best": float(curve.values.min()), "final": float(curve.values[-1])},
     )
 

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from forensics.analyses.learning.losses import fell_by, judged, loss_beside, losses
 from forensics.analyses.learning.lr_config import Said, configured, number_of
-from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
+from forensics.analyses.learning.lr_schedule import Again, Schedule, climbs, schedule_of, warms_again
 from forensics.analyses.learning.objective import reinforced
 from forensics.analyses.learning.rate import OVER_PEAK, Warming, Zero, ended_early, reached_its_end, rose_to_the_end
-from forensics.case.curves.loss import curves
+from forensics.case.curves.loss import Curve, curves
 from forensics.case.endings import ending
 from forensics.case.progress import ledger
 from forensics.rules.kit import (
@@ -69,23 +69,23 @@ def _zero(schedule: Schedule, at: int, severity: Severity, words: str, *more: Ev
 
 
 class Jump(Struct, frozen=True):
-    """Thresholds of LRN009."""
+    """Thresholds of LRN009; a rate that climbs has `side` records on either side of the trough that it climbs from."""
 
     records: int = 20
     few: int = 2
     over_peak: float = OVER_PEAK
+    side: int = 5
+    again: Again = Again()
 
 
 @rule("LRN009 lr-jump", needs=("metrics",), cause="lr_jump")
 def lr_jump(run: Run, cfg: Jump) -> Findings:
-    """Find the first learning rate with a jump, one above its peak before one below."""
-    found = [
-        (s, s.ups[0])
-        for c in curves(run, "lr")
-        if len(c) >= cfg.records and 0 < len((s := schedule_of(c)).ups) <= cfg.few and s.ups[0] < len(c) - 1
-    ]
+    """Find the first learning rate that leaps or climbs above its peak or warms up again, else one that leaps below."""
+    every = [schedule_of(c) for c in curves(run, "lr") if len(c) >= cfg.records]
+    leaps = [_leap(s, s.ups[0], cfg) for s in every if 0 < len(s.ups) <= cfg.few and s.ups[0] < len(s.curve) - 1]
+    found = [*leaps, *(hit for s in every for hit in _other_rise(s.curve, cfg))]
     if found:
-        yield max((_leap(s, at, cfg) for s, at in found), key=lambda f: f.severity.rank)
+        yield max(found, key=lambda f: f.severity.rank)
 
 
 def _leap(schedule: Schedule, at: int, cfg: Jump) -> Finding:
@@ -100,6 +100,32 @@ def _leap(schedule: Schedule, at: int, cfg: Jump) -> Finding:
         onset_at(row, curve.step(at - 1)),
         severity="warning" if over else "info",
         confidence="medium" if over else "low",
+        numbers={"before": before, "after": after},
+    )
+
+
+def _other_rise(curve: Curve, cfg: Jump) -> Findings:
+    again, climb = warms_again(curve.values, cfg.again), climbs(curve.values, cfg.over_peak, cfg.side)
+    if again is not None:
+        words = f"falls to {{after}} at {{at}} and warms up again, as it did from {at_step(curve.step(0))} on"
+        yield _rise(curve, (again - 1, again), words, "schedule_restarted")
+    elif climb is not None:
+        trough, _ = climb
+        words = f"rises again from {{at}} on, to {number(curve.values[trough:].max())}, above its peak before"
+        yield _rise(curve, (int(np.argmax(curve.values[:trough])), trough), words, "lr_jump")
+
+
+def _rise(curve: Curve, places: tuple[int, int], words: str, cause: str) -> Finding:
+    before, after = (float(curve.values[place]) for place in places)
+    row = curve.row(places[1])
+    return lr_jump.finding(
+        "the learning rate " + words.format(after=number(after), at=at_step(row["at"])),
+        f"it had been {number(before)} at {at_step(curve.step(places[0]))}",
+        proof(row, curve.row(places[0])),
+        onset_at(row, curve.step(places[1] - 1)),
+        severity="warning",
+        confidence="medium",
+        cause=cause,
         numbers={"before": before, "after": after},
     )
 

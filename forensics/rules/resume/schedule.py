@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from forensics.analyses.learning.lr_schedule import Again, begins_again
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.levels import Levels, levels
 from forensics.case.checkpoints import known
@@ -22,8 +24,8 @@ _WORDS = {
 class SchedulerLost(Struct, frozen=True):
     """Thresholds of RSM003, ratios of the learning rate after the restart to the expected one or to the peak.
 
-    `rising` counts the records after the restart that must rise, of which there must be `rising` + 1. So many `records`
-    within the share `same` of the first ones of the old life are its schedule again, where the rate `moved` by a share.
+    `rising` counts the records after the restart that must rise, of which there must be `rising` + 1. `again` says when
+    the rates are those of the old life's beginning.
     """
 
     low: float = 0.5
@@ -32,9 +34,7 @@ class SchedulerLost(Struct, frozen=True):
     decayed: float = 0.7
     rising: int = 3
     grown: float = 1.5
-    same: float = 0.02
-    moved: float = 0.1
-    records: int = 4
+    again: Again = Again()
 
 
 @rule("RSM003 resume-scheduler-lost", needs=("metrics", "checkpoints"), severity="warning")
@@ -81,21 +81,13 @@ def _found(old: pl.Series, expected: float, after: pl.Series, cfg: SchedulerLost
     if rises and float(head[-1]) >= cfg.grown * new:
         return "warmup_again", expected, new
     highest = float(old.max())  # type: ignore[arg-type] - a column of floats
-    if _repeats(old, after, cfg) and abs(new - expected) > cfg.moved * expected:
+    both = np.concatenate([old.to_numpy(), after.to_numpy()])
+    if begins_again(both, old.len(), cfg.again) and abs(new - expected) > cfg.again.moved * expected:
         return "schedule_restarted", expected, new
     at_peak = abs(new - highest) <= cfg.peak * highest
     if new > cfg.high * expected and at_peak and expected < cfg.decayed * highest:
         return "back_at_peak", expected, new
     return None
-
-
-def _repeats(old: pl.Series, after: pl.Series, cfg: SchedulerLost) -> bool:
-    """Whether the rate changes as it did when the old life began, from its first record or one of the two after it."""
-    new = after.head(cfg.records)
-    if new.len() < cfg.records or new.n_unique() < cfg.records - 1:
-        return False
-    begins = (old.slice(skip, cfg.records) for skip in range(3))
-    return any(own.len() == cfg.records and bool(((own - new).abs() <= cfg.same * own.abs()).all()) for own in begins)
 
 
 #: A loss so far above its first level, in ways that it had fallen, is not back there.
