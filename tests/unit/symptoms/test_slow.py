@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -297,3 +298,27 @@ def test_a_bare_time_is_that_of_a_step_where_it_is_measured_anew(
     verdict = report(written(tmp_path, {"metrics.json": lines})).verdict
     assert verdict.shape == shape
     assert is_clock or verdict.onset.step == 101
+
+
+def boxes(slow_from: int) -> str:
+    """Fifty tables of Stable-Baselines3, 64 steps of 2 ms each, then of 5 ms; `fps` is a mean since the start."""
+    lines, passed_s = [], 0.0
+    for table in range(1, 51):
+        passed_s += 64 * (0.005 if table >= slow_from else 0.002) * (1 + 0.02 * (table % 3 - 1))
+        row = "|    {:<19} | {:<8} |\n".format
+        said = {"fps": f"{table * 64 / passed_s:.0f}", "total_timesteps": str(table * 64), "loss": f"{1 / table:.4f}"}
+        lines.append("-" * 36 + "\n" + "".join(row(*pair) for pair in said.items()) + "-" * 36 + "\n")
+    return "Using cpu device\n" + "".join(lines)
+
+
+def test_a_mean_rate_since_the_start_is_taken_apart_to_find_where_it_became_slower(tmp_path: Path) -> None:
+    page = told(written(tmp_path, {"train.log": boxes(slow_from=30)}))
+    assert "SUSPECT slowdown" in page
+    took_s, before_s = map(float, re.findall(r"takes ([\d.]+) s instead of ([\d.]+) s", page)[0])
+    assert took_s == pytest.approx(0.005, rel=0.05)
+    assert before_s == pytest.approx(0.002, rel=0.05)
+    assert "from step 1856 on" in page  # its first slow table ends at step 1920; `fps` precedes the step in a table
+
+
+def test_a_steady_mean_rate_is_no_slowdown(tmp_path: Path) -> None:
+    assert "SUSPECT" not in told(written(tmp_path, {"train.log": boxes(slow_from=99)}))
