@@ -96,6 +96,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "restart", ": ".join(filter(None, (words, say.why_restart(verdict))))
     if verdict.cause:
         yield "cause", say.cause(verdict)
+    if words := say.confirm(verdict):
+        yield "confirm", words
     yield "confidence", verdict.confidence.value
     if verdict.runner_up:
         yield "or else", verdict.runner_up

@@ -133,6 +133,13 @@ def cause(verdict: Verdict) -> str:
     return f"{row.says.rstrip('.')} ({slug})" if row is not None else slug
 
 
+def confirm(verdict: Verdict) -> str:
+    """What would confirm the cause; empty where it is certain or not known."""
+    row = causes().get(verdict.cause)
+    certain = (verdict.cause_confidence or verdict.confidence) is Confidence.HIGH
+    return row.confirms if row is not None and row.is_known and not certain else ""
+
+
 _DECISIONS = {
     "as_is": "as it is",
     "after_change": "after the change",

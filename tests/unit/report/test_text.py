@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from forensics.action import Action, Check, Gap, Restart, Setting
 from forensics.checkpoint import Checkpoint
+from forensics.knowledge.causes import causes
 from forensics.model import Confidence as Sure
 from forensics.model import Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
-from forensics.report import _many, text
+from forensics.report import _many, markdown, text
+from forensics.report.html import page
 from forensics.report.style import Style
 from forensics.values import replace
 
@@ -61,6 +63,22 @@ def test_the_parts_come_in_the_order_in_which_they_are_needed(failed: Report) ->
     labels = [line.split()[0] for line in lines[1:] if line[:1].strip()]
     wanted = ["onset", "cause", "evidence", "fix", "restart", "next", "record", "seen"]
     assert [label for label in labels if label in wanted] == wanted
+
+
+@pytest.mark.parametrize(
+    ("cause", "sure", "shown"),
+    [("float16", Sure.MEDIUM, True), ("float16", Sure.HIGH, False), ("unknown", Sure.LOW, False)],
+)
+def test_a_known_cause_that_is_not_certain_comes_with_what_confirms_it(
+    failed: Report, cause: str, sure: Sure, *, shown: bool
+) -> None:
+    report = replace(failed, verdict=replace(failed.verdict, cause=cause, cause_confidence=sure))
+    for rendered in (text.render(report), markdown.render(report), page.render(report)):
+        assert shown_in("\n".join(rendered), causes()[cause].confirms) is shown
+
+
+def shown_in(page: str, sentence: str) -> bool:
+    return sentence in " ".join(page.split()) and "confirm" in page
 
 
 def test_a_restart_is_told_with_its_checkpoint_its_reason_and_a_command_that_is_whole(failed: Report) -> None:

@@ -44,6 +44,8 @@ def _told(report: Report) -> Iterator[tuple[str, Markup | str]]:
         yield "note", f"{lead.title} ({lead.evidence[0].place})"
     elif lead is not None:
         yield "evidence", _first(lead.evidence[0])
+    if words := say.confirm(verdict):
+        yield "confirm", words
 
 
 def _first(evidence: Evidence) -> Markup:
