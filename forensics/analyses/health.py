@@ -75,16 +75,15 @@ def _is_paced(run: Run) -> bool:
 def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
     """Judge the end of a run whose losses are finite."""
     span = f"{records.count} training records" + (f" up to {end.reach}" if end.reach.done is not None else "")
-    has_course = not records.losses or records.steps >= MIN_LOSSES
     if end.success is not None:
         ended = f"{span}, then {_ending(end.success.quote)!r}"
-        if not has_course:
+        if records.steps < MIN_LOSSES:
             return Health(Confidence.LOW if is_paced else None, f"{ended}; {_no_course(records)}")
         return Health(Confidence.MEDIUM, ended + ("" if is_paced else _NO_TIME))
-    if not has_course:
-        return Health(None, _no_course(records))
     if not records.losses:
         return Health(None, f"{span} without a loss, and no end marker")
+    if records.steps < MIN_LOSSES:
+        return Health(None, _no_course(records))
     if end.reach.is_reached:
         return Health(Confidence.MEDIUM, f"{span}, which is the end of its plan")
     where = f" at {end.reach}" if end.reach.done is not None else ""
@@ -110,6 +109,8 @@ def _unseen(end: Ending, records: _Records, *, evaluated: bool) -> Health:
 
 
 def _no_course(records: _Records) -> str:
+    if not records.losses:
+        return "no loss was recognised that would show whether it learned"
     return f"a loss was printed at {records.steps} step{'s' if records.steps > 1 else ''} only, too few to show a trend"
 
 

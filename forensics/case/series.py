@@ -17,6 +17,7 @@ import polars as pl
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from forensics.case.inferred import understood
 from forensics.case.steps import key_of, of_training, parts
 from forensics.io.columns import owned
 from forensics.store.packed import PLACE, RECORD, Packed
@@ -93,7 +94,7 @@ class Index(Struct, frozen=True, eq=False):
 @derived
 def index_of(run: Run) -> Index:
     """Make the index of a run, or give the one that was made."""
-    table = run.packed_metrics()
+    table = understood(run.packed_metrics())
     order, counts = _grouped(table)
     ends = np.cumsum(counts)
     firsts = order[ends - counts]
