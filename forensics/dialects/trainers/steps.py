@@ -15,6 +15,8 @@ import polars as pl
 Steps = Callable[[pl.DataFrame], pl.DataFrame]
 #: Matches that name the step of a checkpoint that is older than what was printed before them.
 _OWN_STEP_ONLY = ("resumed", "removed", "started")
+#: Two rows of a printed table with a heading between them.
+_HEADED = 2
 #: A bar whose count moved between so many records counts the training.
 _RECORDS = 3
 
@@ -108,6 +110,16 @@ def _training_totals(before: pl.DataFrame) -> list[int]:
     return [int(seen["_total"][0]), *(int(total) for total in moving["_total"])]
 
 
+def of_boxes(frame: pl.DataFrame) -> pl.DataFrame:
+    """Give each row of a printed table the step that one row of it prints; a row without one takes the last before it.
+
+    Rows of one table stand on lines that follow one another, or around the heading of a section.
+    """
+    table = (pl.col("line").diff() > _HEADED).fill_null(value=False).cum_sum()
+    beside = pl.col("step").drop_nulls().first().over(table)
+    return frame.with_columns(step=pl.coalesce("step", beside, pl.col("step").forward_fill()))
+
+
 #: What a table calls each of them.
 NAMED: Mapping[str, Steps] = MappingProxyType(
     {
@@ -117,6 +129,7 @@ NAMED: Mapping[str, Steps] = MappingProxyType(
         "batches from epoch 1, else epochs": of_batches_if_any,
         "epochs": of_epochs,
         "bar": of_bar,
+        "boxes": of_boxes,
         "steps, else iterations": of_own_counter,
     }
 )

