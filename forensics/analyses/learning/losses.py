@@ -56,8 +56,8 @@ def judged(run: Run, name: str) -> tuple[Curve, ...]:
     if len(tried.every) == 1:
         return curves(run, name)
 
-    def is_over(curve: Curve) -> bool:
-        line, byte, t_ns = (curve.cell(column, 0) for column in ("line", "byte", "t_ns"))
+    def is_over(curve: Curve) -> bool:  # by its last record: a store of several attempts goes on counting
+        line, byte, t_ns = (curve.cell(column, -1) for column in ("line", "byte", "t_ns"))
         return tried.is_over(curve.source, line=line, byte=byte, t_ns=t_ns)
 
     return tuple(curve for curve in curves(run, name) if not is_over(curve))

@@ -15,10 +15,12 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.progress import ledger
 from forensics.case.series import keys_of, metric_records, metric_rows
 from forensics.checkpoint import whose
 from forensics.knowledge.errors import telling
 from forensics.store.run import Run, derived
+from forensics.values import replace
 
 #: A line of the file's head that is not the first proves a new head together with so many others only.
 _HEAD_LINES = 3
@@ -68,8 +70,25 @@ def starts(run: Run) -> Mapping[str, tuple[Start, ...]]:
             signed = signed.filter(pl.col("code") != _HEAD)
         mine = _merged(list(_told(signed, own)), back.get(source, []), own)
         if mine:
-            found[source] = mine
+            found[source] = tuple(_by_bar(run, start) for start in mine)
     return found
+
+
+def _by_bar(run: Run, start: Start) -> Start:
+    """Give a start the step that it loaded, where no line says it and a bar of the training goes on behind it.
+
+    A bar that begins anew is drawn at its first steps; one of a checkpoint stands past the middle of what was done.
+    """
+    plans = {one.plan for one in ledger(run).of("train", "step") if one.source == start.source}
+    if start.step is not None or start.by_launcher or not plans:
+        return start
+    counted = (pl.col("source") == start.source) & (pl.col("unit") == "step") & pl.col("plan").is_in(plans)
+    rows = run.scan("progress").filter(counted & (pl.col("done") > 0)).select("seq", "done").sort("seq").collect()
+    seqs, done = rows["seq"].to_numpy(), rows["done"].to_numpy()
+    at = int(np.searchsorted(seqs, start.seq))
+    furthest = int(done[:at].max(initial=0))
+    went_on = 0 < at < len(done) and 2 * done[at] > furthest + 1
+    return replace(start, step=min(int(done[at]) - 1, furthest)) if went_on else start
 
 
 @derived

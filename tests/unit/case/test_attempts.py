@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -419,3 +420,39 @@ def test_the_head_of_a_json_log_that_stands_behind_a_stop_begins_an_attempt(
     lines = json_lines("training for 97 steps", *records, "received preemption notice, leaving", again)
     _, report = judged(place_of(tmp_path, train_log=[*lines, *ERROR]))
     assert report.verdict.shape is shape
+
+
+WARNED = "/site/transformers/training_args.py:12: FutureWarning: an option is deprecated\n  warnings.warn(\n"
+
+
+def bars(first: int, last: int) -> str:
+    """A bar of 90 steps, drawn at its beginning and from one step to another."""
+    frames = [f" {100 * n // 90:2d}%|#   | {n}/90 [00:00<00:05, 17.00it/s]" for n in (0, *range(first, last + 1))]
+    return "\r" + "\r".join(frames) + "\n"
+
+
+def state(again: float) -> str:
+    """The losses of two processes in one state of the trainer; that of the first 40 steps falls from 2 to 0.05."""
+    first = [2.0 * 0.91**n for n in range(40)]
+    second = [again * 0.95**n for n in range(50)]
+    history = [{"step": n, "loss": loss} for n, loss in enumerate([*first, *second], 1)]
+    return json.dumps({"global_step": 90, "max_steps": 90, "log_history": history}, indent=1)
+
+
+@pytest.mark.parametrize(("again", "is_from_scratch"), [(1.95, True), (0.05, False)])
+def test_a_bar_that_goes_on_says_which_step_a_process_loaded(
+    tmp_path: Path, again: float, *, is_from_scratch: bool
+) -> None:
+    (tmp_path / "run.err").write_text(WARNED + bars(1, 40) + WARNED + bars(42, 90))
+    (tmp_path / "out" / "checkpoint-40").mkdir(parents=True)
+    (tmp_path / "out" / "checkpoint-40" / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+    (tmp_path / "out" / "trainer_state.json").write_text(state(again))
+    _, report = judged(tmp_path)
+    assert (report.verdict.cause == "restarted_from_scratch") is is_from_scratch
+    assert not is_from_scratch or report.verdict.onset.step == 41
+
+
+def test_a_bar_that_begins_anew_says_nothing_of_a_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "run.err").write_text(WARNED + bars(1, 40) + WARNED + bars(1, 90))
+    (start,) = starts(pipeline.ingest_run(tmp_path))["run.err"]
+    assert start.step is None
