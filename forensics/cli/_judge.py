@@ -27,8 +27,6 @@ from forensics.report.phrases import plural
 from forensics.store.run import Run
 from forensics.values import replace
 
-#: So many diagnoses are added to a history at once: a process that is stopped loses half a minute of work.
-_KEPT_AT_ONCE = 100
 _SEE = "forensics history"
 #: So many files beside the runs are named.
 _NAMED = 3
@@ -58,10 +56,7 @@ def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
     judge = _Judge(asked, settings, tuple(asked.reading.one(base) for base in asked.baselines), past)
     if past.unusable:
         judge.told.append(f"{asked.history}: {past.unusable} of its files or lines were not used: they are damaged")
-    try:
-        reports = [report for run in asked.runs for report in judge.reports(place_of(run))]
-    finally:
-        judge.keep()
+    reports = [report for run in asked.runs for report in judge.reports(place_of(run))]
     return replace(settings, notes=asked.reading.shown((*settings.notes, *judge.told), *judge.read)), reports
 
 
@@ -75,8 +70,7 @@ def _beside(runs: Sequence[Run], reports: Sequence[Report]) -> list[str]:
 class _Judge(Struct):
     """Judges places by some settings, against the runs `bases`, and looks failures up in the `past`.
 
-    `told` is how runs were told apart and what they tell of each other, `read` the runs of which that speaks, `added`
-    what a history gains.
+    `told` is how runs were told apart and what they tell of each other, `read` the runs of which that speaks.
     """
 
     asked: Asked
@@ -85,7 +79,6 @@ class _Judge(Struct):
     past: History
     told: list[str] = field(default_factory=list[str])
     read: list[Run] = field(default_factory=list[Run])
-    added: list[Past] = field(default_factory=list[Past])
 
     def reports(self, place: Place) -> Iterator[Report]:
         many = fleet_of(place)
@@ -114,7 +107,7 @@ class _Judge(Struct):
         of_bytes, done_bytes = sum(member.size_bytes for member in members), 0
         known = self._known(members)
         new = [member for member in members if member.place.name not in known]
-        answered = answers(new, self._how(), self.asked.reading.spread, self.bases)
+        answered = answers(new, self._how(), self.asked.reading.spread, self.bases, self._keep)
         with watched(quiet=self.asked.reading.quiet) as tell:
             for number, member in enumerate(members):
                 if tell is not None:
@@ -153,7 +146,7 @@ class _Judge(Struct):
         if judged.failed:
             self.told.append(printable(f"{member.place.name} could not be judged: {judged.failed}"))
         for answer in judged.answers:
-            report = self._added(answer.whole, answer.past)
+            report = self._seen(answer.whole, answer.past)
             yield self.asked.reading.hidden(report, *answer.names)
 
     def _report(self, run: Run) -> Report:
@@ -163,23 +156,21 @@ class _Judge(Struct):
             run = against(run, *self.bases)
         report = pipeline.report_of(run, self.settings)
         if self.asked.history is not None:
-            report = self._added(report, past_of(run, report, time.time_ns()))
+            now = past_of(run, report, time.time_ns())
+            self._keep([now])
+            report = self._seen(report, now)
         if self.asked.figures:
             report = pipeline.with_figures(run, report)
         return self.asked.reading.shown(report, run, *self.bases)
 
-    def _added(self, report: Report, now: Past | None) -> Report:
-        """Give a report with what the past says of its failure, and add it to the history."""
+    def _seen(self, report: Report, now: Past | None) -> Report:
+        """Give a report with what the past says of its failure."""
         if now is None:
             return report
-        self.added.append(now)
-        if len(self.added) >= _KEPT_AT_ONCE:
-            self.keep()
         seen = seen_before(self.past.alike(now.root), now)
         return replace(report, verdict=replace(report.verdict, seen_before=seen))
 
-    def keep(self) -> None:
+    def _keep(self, past: Sequence[Past]) -> None:
         """Add what was judged to the history, so that a command that is stopped goes on from here."""
         if self.asked.history is not None:
-            kept(self.asked.history, self.added)
-            self.added.clear()
+            kept(self.asked.history, past)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -208,11 +208,12 @@ def _drawn(run: Run, report: Report) -> Iterator[Drawn]:
 
 
 def answers(
-    members: Sequence[Member], how: How, spread: Spread, bases: Sequence[Run]
+    members: Sequence[Member], how: How, spread: Spread, bases: Sequence[Run], keep: Callable[[Sequence[Past]], None]
 ) -> Iterator[tuple[Member, Judged]]:
     """Judge runs, wherever that is done; a run that ends its process twice costs its own answer.
 
-    `bases` are the runs `how.bases`, as they were read here; other processes read them again.
+    `bases` are the runs `how.bases`, as they were read here; other processes read them again. What a history keeps of
+    a task is handed to `keep` when it is done, however long answers wait for those of runs before them.
 
     Raises:
         MissingPackage: when the engine's package is not installed.
@@ -228,7 +229,9 @@ def answers(
     waiting: dict[str, Judged] = {}
     left = deque(zip(members, (run.address for task in every for run in task.runs), strict=True))
     for outcome in outcomes:
-        waiting.update(_said(outcome))
+        said = dict(_said(outcome))
+        keep([answer.past for judged in said.values() for answer in judged.answers if answer.past is not None])
+        waiting |= said
         while left and left[0][1] in waiting:
             member, address = left.popleft()
             yield member, waiting.pop(address)

@@ -137,9 +137,9 @@ class _Crew(Struct, Generic[W, R]):
         elif data == b"" and item is not None:
             one.has_begun, self.vain = True, 0
         else:
-            self._go_on(one)
-            if item is not None:
+            if item is not None:  # it is kept before the next one begins: a command that is killed loses one
                 yield item, wire.unpacked(data, Reply).record_as(self.kind), ""
+            self._go_on(one)
 
     def _go_on(self, one: _Process[W]) -> None:
         if self.left:

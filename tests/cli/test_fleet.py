@@ -104,7 +104,6 @@ def test_a_fleet_that_is_stopped_goes_on_from_where_it_was(
     call: Call, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     past = tmp_path / "history"
-    monkeypatch.setattr(_judge, "_KEPT_AT_ONCE", 4)
     judge = judging.pipeline.report_of
     judged = 0
 
@@ -133,7 +132,6 @@ def test_a_bucket_that_fails_each_tenth_request_loses_and_doubles_nothing(
 ) -> None:
     pytest.importorskip("obstore")
     wanted = call("triage", runs, "-v").out.replace(str(runs), "s3://bucket/runs")
-    monkeypatch.setattr(_judge, "_KEPT_AT_ONCE", 4)
     with _bucket_of(runs, monkeypatch) as bucket:
         bucket.fail_each = 10
         line = ("triage", "s3://bucket/runs", "--history", "s3://bucket/past", "-v")

@@ -112,7 +112,7 @@ def fleet(
 ) -> Iterator[tuple[Path, str]]:
     """The runs of a fleet, judged by two processes."""
     members = [Member(place_of(place), 1_000) for place in places]
-    for place, (_, judged) in zip(places, answers(members, How(Config()), spread, ()), strict=True):
+    for place, (_, judged) in zip(places, answers(members, How(Config()), spread, (), lambda _: None), strict=True):
         yield place, page([answer.whole for answer in judged.answers])
 
 

@@ -157,10 +157,13 @@ class Client(Struct):
             return self._blocks[at]
         begin = index * BLOCK_BYTES
         span = begin, min(begin + BLOCK_BYTES, found.size_bytes)
-        options = {"range": span, "if_match": found.tag} if found.tag else {"range": span}
-        _, data = self._body(lambda: self._module.get(self._bucket, found.key, options=options))
+        data = self._span(found, span)
         self._keep(at, data)
         return data
+
+    def _span(self, found: Object, span: tuple[int, int]) -> bytes:
+        options = {"range": span, "if_match": found.tag} if found.tag else {"range": span}
+        return self._body(lambda: self._module.get(self._bucket, found.key, options=options))[1]
 
     def put(self, key: str, data: bytes, *, force: bool) -> bool:
         """Write an object; false where one has this key and `force` is not given, which the service decides.
@@ -180,7 +183,7 @@ class Client(Struct):
         return True
 
     def whole(self, key: str, most_bytes: int) -> bytes | None:
-        """Give an object of at most so many bytes; None for a larger one.
+        """Give an object of at most so many bytes, of which nothing is kept here; None for a larger one.
 
         Raises:
             Refused: when it is gone or may not be read.
@@ -189,7 +192,7 @@ class Client(Struct):
         found = self.head(key)
         if found.size_bytes > most_bytes:
             return None
-        return b"".join(self.block(found, index) for index in range(-(-found.size_bytes // BLOCK_BYTES)))
+        return self._span(found, (0, found.size_bytes)) if found.size_bytes else b""
 
     def _body(self, get: Callable[[], Any]) -> tuple[Any, bytes]:
         """Ask for an object and its bytes; again where they end early, which the client's own tries do not mend."""

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +19,7 @@ from forensics.errors import PlaceError
 from forensics.fleet import judging
 from forensics.fleet.judging import How, Judged, Named, Record, Task
 from forensics.fleet.members import Member
+from forensics.history.shelf import history
 from forensics.io.places.named import place_of
 from forensics.model import Evidence, Locator, Outcome, Report
 from forensics.report.html.page import render_many
@@ -52,7 +58,7 @@ def members(top: Path) -> list[Member]:
 
 
 def said(every: list[Member], how: How, spread: Spread) -> list[tuple[str, Judged]]:
-    return [(member.place.name, judged) for member, judged in judging.answers(every, how, spread, ())]
+    return [(member.place.name, judged) for member, judged in judging.answers(every, how, spread, (), lambda _: None)]
 
 
 def reports(found: list[tuple[str, Judged]]) -> list[Report]:
@@ -84,6 +90,42 @@ def test_thresholds_and_names_of_the_user_reach_every_process(runs: Path) -> Non
     alone = told(said(members(runs), how, ALONE))
     assert told(said(members(runs), how, TWO)) == alone
     assert told(said(members(runs), HOW, ALONE)) != alone
+
+
+DRIVER = """
+import sys
+sys.path.insert(0, sys.argv[3])
+import judges_with_faults
+from forensics.cli._judge import Asked, judged
+from forensics.cli._reading import Reading
+from forensics.fleet import judging
+from forensics.scale.choice import Spread
+judging.judge = judges_with_faults.notes
+judged(Asked((sys.argv[1],), reading=Reading(quiet=True, jobs=2), history=sys.argv[2]))
+"""
+
+
+def test_a_killed_fleet_repeats_one_task_of_each_process_though_all_answers_wait_for_the_first(tmp_path: Path) -> None:
+    top, past, log = tmp_path / "runs", tmp_path / "past", tmp_path / "judged"
+    log.touch()
+    for number in range(5 * judging._TASK_RUNS):
+        folder = top / f"exp-{number:02d}"
+        folder.mkdir(parents=True)
+        rows = ({"step": n, "loss": 3 - n / 100} for n in range(1, 81))
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    names = {str(path) for path in top.iterdir()}
+    command = [sys.executable, "-c", DRIVER, top, past, HERE]
+    killed = subprocess.Popen(command)
+    while len(log.read_text().splitlines()) < len(names) - 2 * judging._TASK_RUNS:
+        assert killed.poll() is None
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    subprocess.run(command, check=True)
+    judged = Counter(log.read_text().splitlines())
+    assert judged.keys() == names
+    assert judged.total() <= len(names) + 2 * judging._TASK_RUNS, "one task for each process"
+    assert {one.run for one in history(past).past} == names
 
 
 @pytest.mark.usefixtures("faults")
