@@ -13,7 +13,7 @@ from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.names import pace_name
 from forensics.case.endings import ending
 from forensics.case.series import Index, index_of, keys_of
-from forensics.case.settings import settings
+from forensics.case.settings import keyed, settings
 from forensics.case.world import world
 from forensics.knowledge.recordings import Recording, recordings
 from forensics.model import Recorded
@@ -109,7 +109,7 @@ def _frames(one: Recording, run: Run) -> list[pl.LazyFrame]:
     if one.events and "events" in run.frames:
         found.append(run.scan("events").filter(pl.col("code").str.contains(f"^(?:{one.events})$")))
     if one.facts and "facts" in run.frames:
-        found.append(run.scan("facts").filter(pl.col("key").str.contains(f"(?i)(?:^|[./]){one.facts}$")))
+        found.append(keyed(run, f"(?i)(?:^|[./]){one.facts}$"))
     if one.formats:
         found.append(run.scan("sources").filter(pl.col("format").str.contains(f"^(?:{one.formats})$")))
     if one.ranks:

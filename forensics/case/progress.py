@@ -15,6 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.case.series import metric_records
+from forensics.case.settings import keyed, keys_with
 from forensics.case.steps import at, parts
 from forensics.dialects.counters import kind_of, plan_keys
 from forensics.patterns import lazily
@@ -236,13 +237,13 @@ def _unnumbered(run: Run) -> Sequence[str]:
 
 def _plans(run: Run) -> Iterator[Plan]:
     """Counts above 0 that settings name; -1, with which a trainer says that epochs decide, is no plan."""
-    key = pl.col("key").str
+    steps, epochs = plan_keys("step"), plan_keys("epoch")
+    in_epochs = pl.col("key").is_in(keys_with(run, epochs))
     rows = (
-        run.scan("facts")
-        .filter(key.contains(plan_keys("step")) | key.contains(plan_keys("epoch")))
+        keyed(run, steps, epochs)
         .with_columns(
             count=pl.col("value").str.strip_chars('"').cast(pl.Float64, strict=False),
-            unit=pl.when(key.contains(plan_keys("epoch"))).then(pl.lit("epoch")).otherwise(pl.lit("step")),
+            unit=pl.when(in_epochs).then(pl.lit("epoch")).otherwise(pl.lit("step")),
         )
         .filter((pl.col("count") > 0) & (pl.col("count") == pl.col("count").round()) & (pl.col("count") < 1e15))
         .sort("source", "line", "key")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.case.series import metric_names
+from forensics.case.settings import keyed, keys_with
 from forensics.knowledge.regimes import Sign, signs
+from forensics.patterns import compiled, having
 from forensics.store.run import Run, derived
 
 
@@ -17,9 +19,10 @@ def named_regime(run: Run) -> str:
 
 def _fits(run: Run, sign: Sign) -> bool:
     if sign.metric:
-        return bool(metric_names(run)["raw_name"].str.contains(f"(?i)(?:^|/)(?:{sign.metric})$").any())
-    if "facts" not in run.frames:
+        return bool(having(metric_names(run)["raw_name"], f"(?i)(?:^|/)(?:{sign.metric})$"))
+    pattern = f"(?i)(?:^|[./])(?:{sign.key})$"
+    if not keys_with(run, pattern):
         return False
-    key, value = pl.col("key").str.to_lowercase(), pl.col("value").fill_null("").str.strip_chars("\"' ")
-    fits = key.str.contains(f"(?:^|[./])(?:{sign.key})$") & value.str.to_lowercase().str.contains(f"^(?:{sign.value})$")
-    return bool(run.scan("facts").filter((pl.col("family") == "config") & fits).head(1).collect().height)
+    said = keyed(run, pattern).filter(pl.col("family") == "config").select("value").collect().to_series()
+    fits = compiled(f"(?:{sign.value})")
+    return any(fits.fullmatch((value or "").strip("\"' ").lower()) for value in said.to_list())

@@ -11,6 +11,7 @@ import polars as pl
 from forensics.action import Setting
 from forensics.knowledge.settings import Known, setting
 from forensics.knowledge.settings import settings as known_settings
+from forensics.patterns import having
 from forensics.store.run import Run, derived
 
 #: Facts of these families are no settings of the training.
@@ -40,6 +41,25 @@ def stated(run: Run, name: str) -> pl.DataFrame:
     """
     facts, keys = _facts(run), _keys(run).get(setting(name).name)
     return facts.filter(pl.col("whole").is_in(keys)) if keys else facts.clear()
+
+
+def keys_with(run: Run, pattern: str) -> list[str]:
+    """Give the keys of facts, as they are written, in which a pattern is found."""
+    return having(_written(run), pattern)
+
+
+def keyed(run: Run, *patterns: str) -> pl.LazyFrame:
+    """Give the facts in whose key one of some patterns is found, in the order of the table."""
+    own, facts = {key for pattern in patterns for key in keys_with(run, pattern)}, run.scan("facts")
+    return facts.filter(pl.col("key").is_in(sorted(own))) if own else facts.head(0)
+
+
+@derived
+def _written(run: Run) -> pl.Series:
+    """The keys of facts as they are written, each once."""
+    if "facts" not in run.frames:
+        return pl.Series("key", [], pl.String)
+    return run.scan("facts").select(pl.col("key").drop_nulls().unique(maintain_order=True)).collect().to_series()
 
 
 @derived

@@ -149,10 +149,11 @@ class Cut:
         self._strings: pl.Series | None = None
         self._first_line, self._offset, self._first_seq = first_line, offset, first_seq
 
-    def select(self, pattern: str | None, *, but: Ints | None = None) -> pl.DataFrame:
+    def select(self, pattern: str | None, *, but: Ints | None = None, literals: Sequence[str] = ()) -> pl.DataFrame:
         """Segments that `pattern` finds (all when None): columns seq, line, byte, text; ANSI sequences removed.
 
-        `but`: numbers (`seq`) of segments that are not looked at.
+        `but`: numbers (`seq`) of segments that are not looked at. `literals`: what the pattern is any of; to compile
+        hundreds of them takes 5 ms, to look for them otherwise 1 ms, which is the less in a small block.
         """
         if self._strings is None:
             self._strings = strings(self.data)
@@ -161,7 +162,8 @@ class Cut:
             keep = np.delete(keep, but - self._first_seq)
             text = text.gather(owned(keep))
         if pattern is not None:
-            found = text.str.contains(pattern)
+            is_small = literals and len(self.data) < _FEW_BYTES
+            found = text.str.contains_any(pl.Series(literals).implode()) if is_small else text.str.contains(pattern)
             keep, text = keep[found.to_numpy()], text.filter(found)
         return self._framed(keep, text)
 

@@ -121,7 +121,7 @@ class Reader:
         """Segments that may hold a signature, and those that a dialect may read in the general way."""
         printed, quiet = self._matcher.take(cut.select(self._matcher.pattern))
         crowded = len(quiet) > cut.height * _CROWD
-        suspects = cut.select(self._pattern, but=quiet if crowded else None)
+        suspects = cut.select(self._pattern, but=quiet if crowded else None, literals=signatures.literals())
         return self._bare(suspects), self._bare(printed)
 
     def _bare(self, segments: pl.DataFrame) -> pl.DataFrame:

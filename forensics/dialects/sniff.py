@@ -10,10 +10,17 @@ import polars as pl
 
 from forensics.dialects import _lines, prefixes
 from forensics.dialects.spec import Dialect
-from forensics.patterns import lazily
+from forensics.patterns import compiled, lazily
 
 #: How a named group begins; two patterns may use one name. No dialect looks for these characters themselves.
 _NAMED = lazily(r"\(\?P<\w+>")
+
+#: The pieces of a pattern: an escape, a class, how often the piece before it is there, any other character.
+_PIECE = lazily(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[*+?]\??|\{\d+,?\d*\}\??|.", re.DOTALL)
+_IS_CLASS, _IS_COUNT = lazily(r"\\[A-Za-z]|\[."), lazily(r"[*+?]|\{\d")
+_BETWEEN = frozenset("^$.()")
+#: A pattern with a character by its number, or that does not tell letters or spaces apart.
+_UNSURE = lazily(r"\\[xuUNpP0-9]|\(\?[a-zA-Z]*[ix]")
 
 #: So many segments are searched one by one in less time than a query takes.
 FEW = 200
@@ -36,10 +43,11 @@ def score(dialect: Dialect, sample: pl.Series) -> int:
 
 def active(dialects: Sequence[Dialect], sample: pl.Series) -> list[Dialect]:
     """The dialects that at least one sampled segment fits, best first; ties keep their order."""
-    possible = _possible(dialects, sample)
     if len(sample) <= FEW:
         texts = sample.to_list()
-        possible = [dialect for dialect in possible if _may_fit(dialect, texts)]
+        possible = [dialect for dialect in dialects if _may_fit(dialect, texts)]
+    else:
+        possible = _possible(dialects, sample)
     scored = [(_score_or_none(d, sample), d) for d in possible]
     return [d for n, d in sorted(scored, key=lambda pair: -pair[0]) if n > 0]
 
@@ -72,19 +80,33 @@ def _has_needle(dialect: Dialect, text: str) -> bool:
 
 
 def _may_fit(dialect: Dialect, texts: list[str]) -> bool:
-    """Whether a pattern of the dialect fits one of a few segments: most of its needles are words of any log."""
-    marks = [("", pattern) for pattern in dialect.sniff]
+    """Whether a pattern of the dialect fits one of a few segments; it is compiled where one holds its needle."""
+    marks = [(needle_of(pattern), pattern) for pattern in dialect.sniff]
     records = [(line.needle, line.pattern) for line in dialect.lines if line.meaning == "metrics"]
+    near = ((pattern, text) for needle, pattern in marks or records for text in texts if needle in text)
     try:
-        tests = [(needle, _compiled(pattern)) for needle, pattern in marks or records]
+        return any(compiled(pattern).search(text) for pattern, text in near)
     except re.error:  # the other engine may know it
         return True
-    return any(test.search(text) for needle, test in tests for text in texts if needle in text)
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+def needle_of(pattern: str) -> str:
+    """Give a literal that all contain in which a pattern is found: its longest one outside of groups, or nothing."""
+    if _UNSURE.search(pattern):
+        return ""
+    runs, depth = [""], 0
+    for piece in _PIECE.findall(pattern):
+        depth += (piece == "(") - (piece == ")")
+        if depth or piece in _BETWEEN or _IS_CLASS.match(piece):
+            runs.append("")
+        elif piece == "|":
+            return ""
+        elif _IS_COUNT.match(piece):
+            runs[-1:] = [runs[-1][:-1], ""]
+        else:
+            runs[-1] += piece[-1]
+    return max(runs, key=len)
 
 
 def _score_or_none(dialect: Dialect, sample: pl.Series) -> int:

@@ -29,6 +29,7 @@ from functools import cache
 from msgspec import field
 
 from forensics.knowledge._rows import Row, rows_of
+from forensics.patterns import compiled
 
 #: Kinds that are no error.
 _HARMLESS = ("context", "benign")
@@ -101,7 +102,7 @@ class ErrorLine(Row, frozen=True):
     @property
     def compiled(self) -> re.Pattern[str]:
         """The pattern for Python's engine."""
-        return re.compile(self.pattern)
+        return compiled(self.pattern)
 
     @property
     def role(self) -> str:
@@ -126,6 +127,11 @@ def table() -> tuple[ErrorLine, ...]:
 def lines() -> tuple[ErrorLine, ...]:
     """Give the rows that are searched for in lines."""
     return tuple(row for row in table() if row.needles)
+
+
+@cache
+def _errors() -> tuple[ErrorLine, ...]:
+    return tuple(row for row in lines() if row.is_error)
 
 
 @cache
@@ -188,7 +194,7 @@ def row_of(code: str, text: str = "") -> ErrorLine | None:
     """Give the row of an event by its code, else by its text (an exception and its message); None if unknown."""
     found = by_id().get(code)
     if found is None and text:
-        near = (row for row in lines() if row.is_error and any(needle in text for needle in row.needles))
+        near = (row for row in _errors() if any(needle in text for needle in row.needles))
         found = next((row for row in near if row.compiled.search(text)), None)
     return found
 

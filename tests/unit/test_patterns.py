@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+import polars as pl
 import pytest
 
-from forensics.patterns import lazily
+from forensics.patterns import having, lazily
 
 
 def test_a_pattern_is_compiled_at_its_first_use_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,6 +18,12 @@ def test_a_pattern_is_compiled_at_its_first_use_and_once(monkeypatch: pytest.Mon
     assert asked == []
     assert [word.match("lr=1").group(1), word.match("x=2").group(1)] == ["lr", "x"]  # type: ignore[union-attr]
     assert asked == [r"(\w+)="]
+
+
+@pytest.mark.parametrize("others", [0, 2_000])
+def test_few_texts_and_many_have_a_pattern_alike(others: int) -> None:
+    texts = pl.Series(["model.lr", None, "lr_min", "LR", *(f"layer.{n}" for n in range(others))])
+    assert having(texts, r"(?i)(?:^|[./])lr$") == ["model.lr", "LR"]
 
 
 def test_it_is_what_the_pattern_is() -> None:

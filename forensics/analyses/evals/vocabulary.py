@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.settings import keyed
 from forensics.store.run import Run, derived
 
 #: No vocabulary is as large; what is larger, or infinite, is damage.
@@ -64,7 +65,7 @@ def special_ids(run: Run, token: str) -> frozenset[int]:
 
 def numbers_under(run: Run, key: str, family: str | None = None) -> list[tuple[int, Mapping[str, Any]]]:
     """Whole numbers under a key, alone or in a list, each with its row."""
-    rows = run.scan("facts").filter(pl.col("key").str.contains(rf"^{key}(?:\.\d+)?$")).collect()
+    rows = keyed(run, rf"^{key}(?:\.\d+)?$").collect()
     if family is not None:
         rows = rows.filter(pl.col("family") == family)
     if rows.is_empty():
@@ -77,7 +78,7 @@ def numbers_under(run: Run, key: str, family: str | None = None) -> list[tuple[i
 def _counts(run: Run) -> pl.DataFrame:
     """Facts of a vocabulary, with the `number` that each states."""
     value = pl.col("value").fill_null("").str.strip_chars("\"' ").cast(pl.Float64, strict=False)
-    rows = run.scan("facts").filter(pl.col("key").str.contains(_TOLD)).with_columns(number=value)
+    rows = keyed(run, _TOLD).with_columns(number=value)
     return rows.filter((pl.col("number") > 0) & (pl.col("number") < _MOST)).collect()
 
 

@@ -7,7 +7,9 @@ import polars as pl
 
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.series import metric_names
-from forensics.knowledge.vocabulary import words_for
+from forensics.case.settings import keyed
+from forensics.knowledge.vocabulary import stands_for, words_for
+from forensics.patterns import having
 from forensics.stats.spread import Floats
 from forensics.store.run import Run, derived
 
@@ -18,24 +20,22 @@ _NOT_SAID = ("", "false", "0", "none", "null", "no", "scratch", "random")
 def reinforced(run: Run) -> bool:
     """Whether the run logs rewards, or has two players: then its loss need not fall."""
     names = metric_names(run)["name"]
-    own = names.filter(~names.str.contains(words_for("of_preference")))
-    return bool((own.str.contains(words_for("of_reinforcement")) | own.str.contains(words_for("of_two_players"))).any())
+    found = {*having(names, words_for("of_reinforcement")), *having(names, words_for("of_two_players"))}
+    return any(not stands_for("of_preference", name) for name in found)
 
 
 @derived
 def paired(run: Run) -> bool:
     """Whether the run compares pairs of a batch: such a loss may stay near the logarithm of their count."""
     names = metric_names(run)
-    return any(bool(names[column].str.contains(words_for("of_pairs")).any()) for column in ("name", "raw_name"))
+    return any(having(names[column], words_for("of_pairs")) for column in ("name", "raw_name"))
 
 
 @derived
 def tuned(run: Run) -> bool:
     """Whether the settings say that the run goes on from a trained model, whose loss may have little left to fall."""
     said = pl.col("value").fill_null("").str.strip_chars("\"' ").str.to_lowercase()
-    rows = run.scan("facts").filter(
-        pl.col("key").str.contains(words_for("start_weights_setting")) & ~said.is_in(_NOT_SAID)
-    )
+    rows = keyed(run, words_for("start_weights_setting")).filter(~said.is_in(_NOT_SAID))
     return bool(rows.head(1).collect().height)
 
 

@@ -18,6 +18,7 @@ from forensics.case.series import metric_names, metric_rows
 from forensics.case.steps import ordered
 from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import words_for
+from forensics.patterns import having
 from forensics.store.run import Run, derived
 
 #: A dialect names a group of its pattern `rewards_mean` where the line says `rewards/mean`; the line's name is shown.
@@ -116,17 +117,21 @@ def _quantities(names: pl.DataFrame) -> pl.DataFrame:
 
     The printed name decides; one that no row knows is looked up by its canonical name.
     """
-    plain = pl.col("printed").str.to_lowercase().str.replace(_PREFIX, "")
-    own = ~pl.col("plain").str.contains(words_for("held_out_reward")) & ~pl.col("plain").str.contains(
-        words_for("implicit_reward")
-    )
-    quantity, mark = pl.lit(None, dtype=pl.String), pl.lit(value=False)
-    for column in ("name", "plain"):
-        for name, pattern, marks in reversed(name_table()):
-            fits = pl.col(column).str.contains(pattern)
-            quantity = pl.when(fits).then(pl.lit(name)).otherwise(quantity)
-            mark = pl.when(fits).then(pl.lit(marks)).otherwise(mark)
-    return names.with_columns(plain=plain).filter(own).with_columns(quantity=quantity, mark=mark)
+    named = names.with_columns(plain=pl.col("printed").str.to_lowercase().str.replace(_PREFIX, "")).drop_nulls("plain")
+    by_plain, by_name = (_meanings(named[column].unique()) for column in ("plain", "name"))
+    pairs = named.select("plain", "name").iter_rows()
+    found = [by_plain.get(plain) or by_name.get(name) or (None, False) for plain, name in pairs]
+    quantity = pl.Series([quantity for quantity, _ in found], dtype=pl.String)
+    mark = pl.Series([marks for _, marks in found], dtype=pl.Boolean)
+    others = having(named["plain"], words_for("held_out_reward")) + having(named["plain"], words_for("implicit_reward"))
+    return named.with_columns(quantity=quantity, mark=mark).filter(~pl.col("plain").is_in(others))
+
+
+def _meanings(texts: pl.Series) -> dict[str, tuple[str, bool]]:
+    """What some names mean, by the first row that fits each, and whether that is a mark; the others are left out."""
+    known = pl.Series(having(texts, "|".join(f"(?:{pattern})" for _, pattern, _ in name_table())), dtype=pl.String)
+    rows = reversed(name_table())
+    return {text: (name, marks) for name, pattern, marks in rows for text in having(known, pattern)}
 
 
 #: The value of each quantity at which no answer of a group is better than another.

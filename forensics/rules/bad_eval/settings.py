@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from forensics.analyses.evals.results import Row, settings_of
+from forensics.case.settings import keyed
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
@@ -73,12 +74,14 @@ def precision_differs(run: Run) -> Findings:
 
 def _trained(run: Run) -> Mapping[str, Any] | None:
     """A setting that says that training was not in float16 or in few bits; None where another says that it was."""
-    facts = run.scan("facts").filter(pl.col("family") == "config").collect()
-    coarse = facts.filter(pl.col("key").str.contains(words_for("few_bits_setting")))
-    if coarse.filter(~pl.col("value").is_in(["null", "false", "0"])).height:
+    is_config = pl.col("family") == "config"
+    coarse = keyed(run, words_for("few_bits_setting")).filter(
+        is_config & ~pl.col("value").is_in(["null", "false", "0"])
+    )
+    if coarse.collect().height:
         return None
-    own = facts.filter(pl.col("key").str.contains(words_for("number_format_setting"))).iter_rows(named=True)
-    rows = [row for row in own if row["value"] not in ("false", "null")]
+    own = keyed(run, words_for("number_format_setting")).filter(is_config).collect()
+    rows = [row for row in own.iter_rows(named=True) if row["value"] not in ("false", "null")]
     wide = [
         row for row in rows if row["value"] == "true" or stands_for("wide_number_format", str(row["value"]).strip('"'))
     ]

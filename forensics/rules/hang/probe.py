@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from forensics.analyses.hang.lines import matching
 from forensics.case.end_markers import SURVIVED_STEPS, marks_of
 from forensics.case.errors.failures import standing
+from forensics.case.settings import keyed
 from forensics.knowledge.hazards import hazards_of
 from forensics.patterns import lazily
 from forensics.rules.kit import Findings, Onset, Run, event_evidence, fact_evidence, proof, rule
@@ -49,7 +48,7 @@ def probe_off(run: Run) -> Findings:
     if not any(f.shape == "hang" for f in standing(run)):
         return
     for hazard in hazards_of("hang"):
-        stated = run.scan("facts").filter(pl.col("key").str.contains(hazard.keys)).sort("source", "key").head(1)
+        stated = keyed(run, hazard.keys).sort("source", "key").head(1)
         for row in stated.collect().iter_rows(named=True):
             if (row["value"] or "").strip('"') in hazard.values:
                 yield probe_off.finding(

@@ -8,13 +8,12 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.memory.capacity import Beside, beside_reserved
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.series import Series, series_of
-from forensics.case.settings import stated
+from forensics.case.settings import keyed, stated
 from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
 from forensics.rules.oom._memory import (
     GIB,
@@ -66,8 +65,7 @@ def fragmented_request(run: Run, first: OomMessage, cfg: FragmentedRequest) -> F
 def expandable(run: Run) -> bool | None:
     """Tell whether expandable segments are on by what the run's environment says; None when it does not say."""
     rows = (
-        run.scan("facts")
-        .filter(pl.col("key").str.contains(r"(?i)(?:CUDA|HIP)_ALLOC_CONF|PYTORCH_ALLOC_CONF|expandable_segments"))
+        keyed(run, r"(?i)(?:CUDA|HIP)_ALLOC_CONF|PYTORCH_ALLOC_CONF|expandable_segments")
         .select("key", "value")
         .collect()
     )

@@ -6,6 +6,7 @@ import polars as pl
 
 from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of
 from forensics.analyses.rl.series import RlSeries, rl_series
+from forensics.case.settings import keyed
 from forensics.knowledge.ranges import range_of
 from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, fact_evidence, metric_evidence, rule
@@ -44,7 +45,7 @@ def length_growth(run: Run, cfg: Persistence) -> Findings:
 
 
 def _configured(run: Run) -> pl.DataFrame:
-    facts = run.scan("facts").filter(pl.col("key").str.contains(words_for("response_limit_setting")))
+    facts = keyed(run, words_for("response_limit_setting"))
     return (
         facts.with_columns(limit=pl.col("value").str.strip_chars('"').cast(pl.Float64, strict=False))
         .filter(pl.col("limit") > 1)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from forensics.action import Setting
-from forensics.case.settings import settings, stated
+from forensics.case.settings import keyed, keys_with, settings, stated
 from forensics.store.run import Run, run_of
 
 
@@ -62,3 +62,12 @@ def test_what_files_say_of_a_setting_is_given_as_it_stands_even_where_it_is_off(
     assert stated(run, "device")["said"].to_list() == ["gloo"]
     with pytest.raises(KeyError):
         stated(run, "no_such_setting")
+
+
+def test_facts_are_found_by_patterns_of_their_keys_in_the_order_of_the_table() -> None:
+    run = run_with(("b.steps", "1"), ("lr", "0.1"), ("epochs", "2"), ("b.steps", "3"))
+    assert keyed(run, "steps$", "^epochs$").collect()["value"].to_list() == ["1", "2", "3"]
+    assert keys_with(run, "steps$") == ["b.steps"]
+    assert keyed(run, "^b$").collect().is_empty()
+    assert keyed(run, "^b$").collect_schema() == run.scan("facts").collect_schema()
+    assert keyed(run_of("a", {}), "steps").collect().is_empty()

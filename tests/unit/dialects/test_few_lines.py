@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from forensics.dialects import prefixes, sniff
+from forensics.dialects import _lines, prefixes, sniff
 from forensics.dialects.learned.families import finish
 from forensics.dialects.spec import Dialect, Line
 
@@ -27,6 +27,35 @@ def test_the_dialects_of_a_sample_are_the_same_however_many_lines_it_has(lines: 
     sample = pl.Series(["loss 3"] * lines)
     found = sniff.active((NEAR_MISS, FITS, REFUSED, ENGINE_ONLY, MARKED), sample)
     assert [one.name for one in found] == ["fits", "engine_only"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needle"),
+    [
+        (r"^step\s+\d+/\d+ \| (?:train )?loss \S+\s*\| norm ", "| norm "),
+        (r"lost?=", "los"),
+        (r"a{10,} Step (?P<step>\d+)/", " Step "),
+        (r"[a]bc]def", "bc]def"),
+        (r"[]x]y", "y"),
+        (r"one|three", ""),
+        (r"(?:one|three) more", " more"),
+        (r"(?i)loss", ""),
+        (r"\x41bcd", ""),
+        (r"\d+", ""),
+    ],
+)
+def test_a_needle_is_what_all_contain_that_a_pattern_finds(pattern: str, needle: str) -> None:
+    assert sniff.needle_of(pattern) == needle
+
+
+@pytest.mark.parametrize("height", [3, 10_000])
+def test_lines_with_a_literal_are_those_that_the_pattern_of_literals_finds(height: int) -> None:
+    data = b"loss 1\nCUDA error: bad (x)\nnan | nan\n" * height
+    literals = ("CUDA error: bad (", "n | n")
+    cut = _lines.Cut(data)
+    found = cut.select(_lines.alternation(literals), literals=literals)
+    assert found["line"].to_list() == [line for line in range(1, 3 * height + 1) if line % 3 != 1]
+    assert found.equals(cut.select(_lines.alternation(literals)))
 
 
 @pytest.mark.parametrize("lines", [2, 1_001])

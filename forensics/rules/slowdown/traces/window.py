@@ -6,6 +6,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.traces.steps import steps
+from forensics.case.settings import keyed, keys_with
 from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import Evidence, Findings, Onset, Run, fact_evidence, proof, rule
 from forensics.rules.slowdown._spans import span_evidence
@@ -83,9 +84,10 @@ def _traced(run: Run) -> tuple[int, Evidence] | None:
 
 
 def _planned(run: Run) -> tuple[int, Evidence] | None:
-    facts, key, value = run.scan("facts"), pl.col("key"), pl.col("value")
-    off = facts.filter(key.str.contains(words_for("profiler_switch")) & value.str.contains(words_for("switched_off")))
-    found = facts.filter(key.str.contains(words_for("profiled_steps"))).join(off, on="source", how="anti")
+    if not keys_with(run, words_for("profiled_steps")):
+        return None
+    off = keyed(run, words_for("profiler_switch")).filter(pl.col("value").str.contains(words_for("switched_off")))
+    found = keyed(run, words_for("profiled_steps")).join(off, on="source", how="anti")
     told = found.with_columns(step=pl.col("value").str.extract_all(r"\d+").list.last().cast(pl.Int64, strict=False))
     rows = told.filter(pl.col("step").is_not_null()).sort("step").collect()
     if rows.is_empty():
