@@ -151,6 +151,13 @@ class _Plan(Struct):
     told: set[str] = field(default_factory=set[str])
     sliced: dict[str, Sliced | None] = field(default_factory=dict[str, "Sliced | None"])
     now: dict[str, str] = field(default_factory=dict[str, str])
+    readers: str = ""
+    known: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Name the readers once: each of thousands of sources is compared with them."""
+        self.readers = unit.readers(self.job.ingesters)
+        self.known = frozenset(("", *(reader.name for reader in self.job.ingesters)))
 
     def published(self) -> Held:
         """Read what is missing, and give the generation that holds the run."""
@@ -219,16 +226,17 @@ class _Plan(Struct):
 
     def _usable(self, held: Held, wanted: Mapping[str, Source]) -> dict[str, Found]:
         """What a folder holds of the wanted sources, after a check of its files."""
-        job = self.job
-        said = stamps.read(self.home, held.name)
+        if not any(entry.source in wanted for entry in held.manifest.sources):
+            return {}
+        said, placed = stamps.read(self.home, held.name), held.placed()
         found: dict[str, Found] = {}
-        for entry, own in zip(held.manifest.sources, held.pieces(), strict=True):
+        for entry, own in placed:
             source = wanted.get(entry.source)
             if source is None or entry.slice is not None or not entry.sha256:
                 continue
-            if entry.versions == unit.versions(job.ingesters, job.limits, source):
+            if entry.versions == unit.versions(self.readers, self.job.limits, source):
                 found[entry.source] = Found(entry, held.name, own, said.get(entry.source, ""))
-        bad = shelf.damaged(self.home, held, found.keys())
+        bad = shelf.damaged(self.home, placed, found.keys())
         for path, error in itertools.islice(bad.items(), 1):
             self._doubt(path, error)
         if found:
@@ -240,7 +248,7 @@ class _Plan(Struct):
         entry = one.entry
         if entry.coverage.size_bytes != source.size_bytes or len(entry.issues) > self.job.limits.issues:
             self._doubt(source.path, InputError("what it says of the file is not so"))
-        elif entry.coverage.ingester not in ("", *(reader.name for reader in self.job.ingesters)):
+        elif entry.coverage.ingester not in self.known:
             self._doubt(source.path, InputError("it was read by nobody known"))
         else:
             self._take(source, one)
@@ -275,7 +283,7 @@ class _Plan(Struct):
         source, has = asked.source, self.job.has
         if not asked.sha256 and source.path not in self.sliced:
             job = self.job
-            versions = unit.versions(job.ingesters, job.limits, source)
+            versions = unit.versions(self.readers, job.limits, source)
             known = joining.known(self.home, source, versions, self.now[source.path])
             self.sliced[source.path] = joining.planned(job.place, source, job.ingesters, job.limits, known)
         sliced = self.sliced.get(source.path)
@@ -301,7 +309,7 @@ class _Plan(Struct):
         return Asked(source) if found is None else None
 
     def _lost(self, source: Source, why: str) -> Entry:
-        known = unit.versions(self.job.ingesters, self.job.limits, source)
+        known = unit.versions(self.readers, self.job.limits, source)
         return unit.lost(source, known, f"{UNREADABLE}: {why}", Issue(source.path, DIED, why))
 
     def _recorded(self, item: Item, record: Record) -> list[Asked]:
@@ -320,8 +328,9 @@ class _Plan(Struct):
     def _from_pack(self, name: str, left: dict[str, Source]) -> None:
         held = shelf.opened(self.home, name)
         said = stamps.read(self.home, name)
-        bad = shelf.damaged(self.home, held, left.keys())
-        for entry, own in zip(held.manifest.sources, held.pieces(), strict=True):
+        placed = held.placed()
+        bad = shelf.damaged(self.home, placed, left.keys())
+        for entry, own in placed:
             if entry.source not in left or entry.source in bad:
                 continue
             if entry.slice is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from msgspec import Struct
@@ -96,6 +97,7 @@ def file_name(table: str, number: int) -> str:
     return f"{table}-{number:04d}.parquet"
 
 
+@cache
 def tool_version() -> str:
     """Version of forensics, as installed."""
     try:

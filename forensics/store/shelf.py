@@ -54,9 +54,9 @@ class Held(Struct, frozen=True):
     name: str
     manifest: Manifest
 
-    def pieces(self) -> list[list[Piece]]:
-        """Where the rows of each source lie, in the order of the sources."""
-        return parts.pieces(self.name, self.manifest)
+    def placed(self) -> list[tuple[Entry, list[Piece]]]:
+        """Each source, in their order, and where its rows lie."""
+        return list(zip(self.manifest.sources, parts.pieces(self.name, self.manifest), strict=True))
 
 
 def make_home(home: Path) -> None:
@@ -171,10 +171,15 @@ def sweep(home: Path, keep: str, ages: Ages = AGES) -> None:
                     _remove(home, Path(found.path))
 
 
-def damaged(home: Path, held: Held, wanted: Container[str]) -> dict[str, InputError]:
-    """Check the files in which rows of the wanted sources lie; give the sources whose rows cannot be used, and why."""
+def damaged(
+    home: Path, placed: Sequence[tuple[Entry, Sequence[Piece]]], wanted: Container[str]
+) -> dict[str, InputError]:
+    """Check the files in which rows of the wanted sources lie; give the sources whose rows cannot be used, and why.
+
+    `placed` are all sources of a folder.
+    """
     files: dict[str, list[tuple[str, Piece]]] = {}
-    for entry, own in zip(held.manifest.sources, held.pieces(), strict=True):
+    for entry, own in placed:
         for piece in own:
             files.setdefault(piece.file, []).append((entry.source, piece))
     found: dict[str, InputError] = {}
@@ -195,7 +200,7 @@ def _is_sound(home: Path, name: str, data: bytes) -> bool:
     except InputError:
         return False
     held = Held(name, manifest.decoded(data))
-    return not damaged(home, held, {entry.source for entry in held.manifest.sources})
+    return not damaged(home, held.placed(), {entry.source for entry in held.manifest.sources})
 
 
 def point(home: Path, name: str) -> None:

@@ -108,11 +108,15 @@ def items(place: str, home: Path, asked: Iterable[Asked], limits: Limits) -> lis
     return sorted(found, key=lambda item: -item.size_bytes)
 
 
-def versions(ingesters: Sequence[Ingester], limits: Limits, source: Source) -> str:
-    """Give what decides on the rows of a source beside its content."""
-    names = ",".join(f"{one.name}={one.version}" for one in ingesters)
+def readers(ingesters: Sequence[Ingester]) -> str:
+    """Give what decides on the rows of any source beside its content: all readers, as the first that knows it reads."""
+    return ",".join(f"{one.name}={one.version}" for one in ingesters)
+
+
+def versions(readers: str, limits: Limits, source: Source) -> str:
+    """Give what decides on the rows of a source beside its content; `readers` are those of `readers`."""
     ranks = "".join(f",{name}={n}" for name, n in (("rank", source.rank), ("attempt", source.attempt)) if n is not None)
-    return f"{names},schema={VERSION}{',device_only' if limits.device_only else ''}{ranks}"
+    return f"{readers},schema={VERSION}{',device_only' if limits.device_only else ''}{ranks}"
 
 
 def read(item: Item) -> Record:
@@ -161,6 +165,7 @@ class _Pack:
         self.work = work
         self.place = place
         self.ingesters = ingesters
+        self.readers = readers(ingesters)
         self.limits = limits
         self.entries: list[Entry] = []
         self.parts: list[Part] = []
@@ -171,7 +176,7 @@ class _Pack:
         """Read one source; true when the same content would give the same rows again."""
         spill = self.work / "spill"
         spills = source.size_bytes >= SPILL_BYTES
-        known = versions(self.ingesters, self.limits, source)
+        known = versions(self.readers, self.limits, source)
         try:
             if spills:
                 spill.mkdir()
@@ -194,7 +199,7 @@ class _Pack:
     def add_slice(self, source: Source, part: Slice, reader: str) -> bool:
         """Read one slice of a source; true when the same content would give the same rows again."""
         spill = self.work / "spill"
-        known = versions(self.ingesters, self.limits, source)
+        known = versions(self.readers, self.limits, source)
         one = next(one for one in self.ingesters if one.name == reader)
         try:
             spill.mkdir()

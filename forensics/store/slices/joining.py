@@ -98,8 +98,9 @@ def known(home: Path, source: Source, versions: str, stamp: str) -> Iterator[Fou
         own = [entry for entry in held.manifest.sources if entry.slice is not None and entry.source == source.path]
         if not own or not manifest.is_ours(held.manifest) or stamps.read(home, held.name).get(source.path) != stamp:
             continue
-        if not shelf.damaged(home, held, {source.path}):
-            for entry, pieces in zip(held.manifest.sources, held.pieces(), strict=True):
+        placed = held.placed()
+        if not shelf.damaged(home, placed, {source.path}):
+            for entry, pieces in placed:
                 if entry in own and entry.sha256 and entry.versions == versions:
                     yield Found(entry, held.name, pieces, stamp)
 
@@ -122,7 +123,7 @@ def published(home: Path, sliced: Sliced, limits: Limits, ingesters: Sequence[In
         stamp = min(said) if len(said) == 1 and entry.sha256 else ""
         stamps.write(work, {entry.source: stamp} if stamp else {})
         held = shelf.publish(home, work, [entry], written, manifest.PACK)
-        return Found(entry, held.name, held.pieces()[0], stamp)
+        return Found(entry, held.name, held.placed()[0][1], stamp)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
