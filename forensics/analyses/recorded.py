@@ -17,6 +17,7 @@ from forensics.case.settings import keyed, settings
 from forensics.case.world import world
 from forensics.knowledge.recordings import Recording, recordings
 from forensics.model import Recorded
+from forensics.patterns import having
 from forensics.store.run import Run, derived
 
 #: Names of metrics that an analysis knows, by the kind of signal that they are: from the canonical and the raw name.
@@ -60,9 +61,9 @@ def _metrics(covered: pl.DataFrame) -> Iterator[tuple[Recording, pl.DataFrame]]:
     if covered.is_empty():
         return
     every = recordings()
-    named = {one.signal: pl.col("name").str.contains(f"^(?i:{one.metrics})$") for one in every.values() if one.metrics}
-    marks = {mark.name: mark for mark in covered.select(**named)}
     names = list(covered.select("name", "raw_name").iter_rows())
+    named = {one.signal: {*having(covered["name"], f"^(?i:{one.metrics})$")} for one in every.values() if one.metrics}
+    marks = {signal: pl.Series([name in own for name, _ in names]) for signal, own in named.items()}
     for one in every.values():
         if not one.metrics and one.kind in _KINDS:
             marks[one.signal] = pl.Series([_KINDS[one.kind](name, raw) for name, raw in names])

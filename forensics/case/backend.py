@@ -7,6 +7,7 @@ import polars as pl
 from forensics.case.series import keys_of
 from forensics.case.settings import stated
 from forensics.knowledge.backends import Backend, backends
+from forensics.patterns import having
 from forensics.store.run import Run, derived
 
 
@@ -19,11 +20,11 @@ def backend(run: Run) -> str:
 
 
 def _is(one: Backend, names: pl.Series, values: pl.Series) -> bool:
-    return _any(values, one.values) or bool(one.metrics and len(names) and names.str.contains(one.metrics).any())
+    return _any(values, one.values) or bool(one.metrics and having(names, one.metrics))
 
 
 def _any(said: pl.Series, pattern: str) -> bool:
-    return bool(pattern and len(said) and said.str.contains(f"^(?:{pattern})$").any())
+    return bool(pattern and having(said, f"^(?:{pattern})$"))
 
 
 def _lines(run: Run) -> pl.Series:
