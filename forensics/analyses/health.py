@@ -14,7 +14,7 @@ from msgspec import Struct
 from forensics.analyses.pace.account import paced
 from forensics.analyses.recorded import is_evaluation_only
 from forensics.case.endings import Ending, ending
-from forensics.case.joined.stores import counted, counted_records
+from forensics.case.joined.stores import counted, counted_record_pieces
 from forensics.case.nonfinite import BAD_CLASSES, role
 from forensics.case.processes.attempts import judged_rows
 from forensics.case.series import of_each_source
@@ -122,10 +122,12 @@ def _without(end: Ending) -> str:
 
 def _records(run: Run) -> _Records:
     evaluated = counted(run, role() == "eval").select("source", "attempt", "seq")
-    trained = counted_records(run).filter("trains").select("source", "attempt", "seq")
+    trained = (rows.filter("trains").select("source", "attempt", "seq") for rows in counted_record_pieces(run))
     places: dict[str, list[pl.DataFrame]] = {}
-    for rows in (trained, evaluated):
-        for source, part in of_each_source(run, rows.with_columns(pl.col("attempt").fill_null(0))).items():
+    for pieces in (trained, [evaluated]):
+        for source, part in of_each_source(
+            run, *(rows.with_columns(pl.col("attempt").fill_null(0)) for rows in pieces)
+        ).items():
             places.setdefault(source, []).append(part)
     of_loss, told = pl.col("name").str.contains(words_for("of_loss")), pl.col("value").is_not_null()
     rows = counted(run, of_loss & (of_training() | (role() == "eval")))
@@ -135,5 +137,5 @@ def _records(run: Run) -> _Records:
     steps = trained.select(pl.coalesce(at(), "seq")).collect().to_series()
     bad = counted(run, of_loss & (pl.col("name") == "loss")).filter(pl.col("value_class").is_in(BAD_CLASSES))
     failed = judged_rows(run, bad).select(pl.len()).collect().item()
-    records = sum(first_of_each(pl.concat(own), "seq").height for own in places.values())
+    records = sum(first_of_each(pl.concat(own, how="vertical_relaxed"), "seq").height for own in places.values())
     return _Records(records, losses, failed if finite else losses, len(steps) if rises(steps) else steps.n_unique())

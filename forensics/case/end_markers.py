@@ -7,12 +7,12 @@ another run in the same file (`<dialect>.started`, or steps that start again) sp
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 from msgspec import Struct
 
-from forensics.case.series import metric_records, metric_rows, of_each_source
+from forensics.case.series import metric_rows, of_each_source, record_pieces
 from forensics.case.steps import rises
 from forensics.knowledge.errors import telling
 from forensics.store.run import Run, derived
@@ -40,7 +40,7 @@ class Mark(Struct, frozen=True):
 class Steps(Struct, frozen=True):
     """Training records of one source in order: places, steps and ranks, of equal length.
 
-    `ranks` are those that log steps, None where lines name none.
+    `ranks` are those that log steps, None where lines name none; where it is one, nobody asks for that of a record.
     """
 
     at: Sequence[int] = ()
@@ -57,7 +57,7 @@ class Steps(Struct, frozen=True):
         return bisect_left(self.at, before)
 
     def _speaks(self, i: int, rank: int | None) -> bool:
-        return rank is None or self.rank[i] is None or self.rank[i] == rank
+        return rank is None or len(self.ranks) == 1 or self.rank[i] is None or self.rank[i] == rank
 
     def _some(self, count: int, after: int, before: int | None, rank: int | None) -> set[int]:
         """The first so many different steps between two places, or all where they are fewer."""
@@ -142,28 +142,28 @@ def is_end() -> pl.Expr:
 def _steps(run: Run) -> dict[str, Steps]:
     """Training records by source: those with a step, or, where a source prints none, every record of a loss."""
     stepped = pl.col("step").is_not_null() & ~pl.col("evaluates")
-    numbered = _records(run, stepped, pl.col("step"))
-    counted = _records(run, pl.lit(value=True), pl.coalesce("gstep", "seq"), pl.col("name") == "loss")
-    return counted | numbered
+    numbered = _placed(run, (rows.filter(stepped) for rows in record_pieces(run)), pl.col("step"))
+    others = metric_rows(run, (pl.col("name") == "loss") & ~pl.col("source").is_in([*numbered]))
+    return _placed(run, [others], pl.coalesce("gstep", "seq")) | numbered
 
 
-def _records(run: Run, wanted: pl.Expr, step: pl.Expr, among: pl.Expr | None = None) -> dict[str, Steps]:
+def _placed(run: Run, pieces: Iterable[pl.LazyFrame], step: pl.Expr) -> dict[str, Steps]:
     rows = (
-        (metric_records(run) if among is None else metric_rows(run, among))
-        .filter(wanted & step.is_not_null())
-        .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0), step=step)
-        .select("source", "rank", "at", "step")
+        rows.filter(step.is_not_null()).select(
+            "source", "rank", at=pl.coalesce("line", "byte", "seq").fill_null(0), step=step
+        )
+        for rows in pieces
     )
-    return {source: _steps_of(part) for source, part in of_each_source(run, rows).items()}
+    return {source: _steps_of(part) for source, part in of_each_source(run, *rows).items()}
 
 
 def _steps_of(part: pl.DataFrame) -> Steps:
     if not rises(part["at"]):
         part = part.unique().sort("at")
-    at, step = (part[name].cast(pl.Int64).to_numpy().data for name in ("at", "step"))
+    at, step = (part[name].to_numpy().data for name in ("at", "step"))
     rank = part["rank"]
     one = rank.null_count() == len(rank) or (not rank.null_count() and rank.min() == rank.max())
-    return Steps(at, step, rank, frozenset((rank.head(1) if one else rank.unique()).to_list()))
+    return Steps(at, step, () if one else rank, frozenset((rank.head(1) if one else rank.unique()).to_list()))
 
 
 def last_lines(run: Run) -> dict[str, int]:

@@ -11,7 +11,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.end_markers import ends_the_log, last_lines, marks_of
-from forensics.case.joined.stores import counted_records
+from forensics.case.joined.stores import counted_record_pieces, counted_records
 from forensics.case.processes.attempts import attempts
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
 from forensics.case.series import metric_rows, of_each_source
@@ -192,15 +192,18 @@ def _last_epoch_is_full(run: Run) -> bool:
 @derived
 def _steps(run: Run) -> tuple[int | None, int | None, int]:
     """The first and the last step of the last attempt's training records, and the usual distance of two."""
-    trained = counted_records(run).filter(pl.col("trains") & at().is_not_null())
-    rows = of_each_source(run, trained.select("source", pl.col("attempt").fill_null(0), at()))
+    rows = of_each_source(run, *map(_trained, counted_record_pieces(run)))
     if not rows:
         return None, None, 0
     furthest = max(map(_of_last_attempt, rows.values()), key=lambda steps: int(str(steps.max())))
     furthest = furthest if rises(furthest) else furthest.unique().sort()
-    gaps = furthest.diff().drop_nulls()
+    gaps = furthest.cast(pl.Int64).diff().drop_nulls()
     every = gaps.median() if gaps.len() else None
     return int(furthest[0]), int(furthest[-1]), int(every) if isinstance(every, float) else 0
+
+
+def _trained(records: pl.LazyFrame) -> pl.LazyFrame:
+    return records.filter(pl.col("trains") & at().is_not_null()).select("source", pl.col("attempt").fill_null(0), at())
 
 
 def _of_last_attempt(rows: pl.DataFrame) -> pl.Series:

@@ -8,7 +8,7 @@ else their last record. A record that gives an epoch alone stands at the step th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 import numpy as np
@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from forensics.case.epochs import counts_epochs, epoch_scale
 from forensics.case.progress import ledger, same_process
-from forensics.case.series import metric_records
-from forensics.case.steps import are_sorted, at
+from forensics.case.series import of_each_source, record_pieces
+from forensics.case.steps import are_sorted, at, key_of, parts
 from forensics.store.run import Run, derived
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
@@ -77,11 +77,11 @@ def _distance(track: Track, source: str, rank: int | None) -> tuple[bool, int, b
     return (not same_process(source, track.source), -shared, rank is not None and track.rank != rank, not track.printed)
 
 
-@derived
-def reached(run: Run) -> pl.DataFrame:
-    """Give each step that training printed, by records and by counters: `source`, `rank`, `at`, `step`, `t_ns`, `seq`.
+def reached(run: Run) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Give each step that training printed, by records and by counters, of each source: `rank`, `at`, `step`, `t_ns`.
 
-    The rows of a source are in the order in which they were written.
+    The rows of a source are in the order in which they were written; a time is -1 where none was printed. They are not
+    kept: of twenty million records they take a third of a gigabyte, and who asks keeps what it looks for.
     """
     scale = epoch_scale(run)
     by_epoch = scale.steps_of(pl.col("epoch")) if scale is not None else pl.lit(None, dtype=pl.Int64)
@@ -89,10 +89,8 @@ def reached(run: Run) -> pl.DataFrame:
     if epochs := counts_epochs(run):
         converted = pl.lit(None, dtype=pl.Int64) if scale is None else scale.steps_of(step)
         step = pl.when(pl.col("source").is_in(epochs)).then(converted).otherwise(step)
-    rows = (
-        metric_records(run)
-        .filter(step.is_not_null() & pl.col("trains"))
-        .select(
+    pieces = (
+        rows.filter(step.is_not_null() & pl.col("trains")).select(
             "source",
             "rank",
             "seq",
@@ -101,18 +99,23 @@ def reached(run: Run) -> pl.DataFrame:
             t_ns=pl.col("t_ns").fill_null(-1),
             printed=pl.col("line").is_not_null(),
         )
-        .collect()
+        for rows in record_pieces(run)
     )
-    if not are_sorted(rows.select("source", "at"), each_once=True):
-        rows = rows.unique(["source", "rank", "at", "step"], maintain_order=True)
-    every = pl.concat([rows, _counted(run)])
-    keys = ("source", "seq", "at")
-    return every if are_sorted(every.select(keys)) else every.sort(keys, maintain_order=True)
+    found = of_each_source(run, *pieces)
+    counted = {key_of(part, ["source"])[0]: part.drop("source") for part in parts(_counted(run), ["source"])}
+    for source in [*found, *(source for source in counted if source not in found)]:
+        rows = found.pop(source, None)
+        if rows is not None and not are_sorted(rows.select("at"), each_once=True):
+            rows = rows.unique(["rank", "at", "step"], maintain_order=True)
+        every = [one for one in (rows, counted.get(source)) if one is not None]
+        joined = every[0] if len(every) == 1 else pl.concat(every, how="diagonal_relaxed")
+        ordered = joined if are_sorted(joined.select("seq", "at")) else joined.sort("seq", "at", maintain_order=True)
+        yield source, ordered.select("rank", "at", "step", "t_ns", "printed")
 
 
 @derived
 def _tracks(run: Run) -> Mapping[str, Track]:
-    return {track.source: track for track in map(_track, reached(run).partition_by("source", maintain_order=True))}
+    return {source: _track(source, rows) for source, rows in reached(run)}
 
 
 def _counted(run: Run) -> pl.DataFrame:
@@ -137,10 +140,10 @@ def _counted(run: Run) -> pl.DataFrame:
     )
 
 
-def _track(rows: pl.DataFrame) -> Track:
+def _track(source: str, rows: pl.DataFrame) -> Track:
     ranks: Sequence[int | None] = rows["rank"].unique().to_list()
     return Track(
-        source=rows["source"][0],
+        source=source,
         rank=ranks[0] if len(ranks) == 1 else None,
         printed=bool(rows["printed"][0]),
         at=rows["at"].to_numpy(),

@@ -7,7 +7,7 @@ by its key and holds the numbers of its rows; `metric_rows` gives those of some 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -32,6 +32,8 @@ _SERIES = _KEY[:4]
 _DENSE = 20
 #: So many rows are looked at together: sorting takes four times the memory of the row numbers it gives.
 _PIECE_ROWS = 500_000
+#: So many records are looked at together: with all their columns they take 100 MB.
+_PIECE_RECORDS = 1_000_000
 
 
 class Index(Struct, frozen=True, eq=False):
@@ -190,23 +192,35 @@ def metric_records(run: Run, *, without: pl.DataFrame | None = None) -> pl.LazyF
     name, `evaluates`: whether the row is one of an evaluation, and `trains`: whether training itself logged it; in the
     order of the table. Series that stand in `without` (source, attempt, rank and raw name) are left out.
     """
-    if without is None or without.is_empty():
-        return _records(run)
-    index = index_of(run)
-    rows = index.places(chosen(index, pl.lit(value=True), without))
-    return index.table.lazy_records(_once_a_record(index, rows))
+    return index_of(run).table.lazy_records(_records_without(run, without))
 
 
-def of_each_source(run: Run, rows: pl.LazyFrame) -> dict[str, pl.DataFrame]:
+def record_pieces(run: Run, *, without: pl.DataFrame | None = None) -> Iterator[pl.LazyFrame]:
+    """Give what `metric_records` gives, some at a time, for a question that looks at each record by itself."""
+    records, table = _records_without(run, without), index_of(run).table
+    for first in range(0, max(records.height, 1), _PIECE_RECORDS):
+        yield table.lazy_records(records.slice(first, _PIECE_RECORDS))
+
+
+def of_each_source(run: Run, *rows: pl.LazyFrame) -> dict[str, pl.DataFrame]:
     """Collect metric rows or records by their `source`, in the order of their first ones; no entry holds none.
 
-    In a run of one file its name is no column: with each of a million records it would take 16 MB.
+    In a run of one file its name is no column: with each of a million records it would take 16 MB. What is given in
+    pieces, as `record_pieces` gives it, is large, and whole numbers take no more bytes than they need.
     """
     sources: list[str] = keys_of(run)["source"].unique().to_list()
-    if len(sources) == 1:
-        only = rows.drop("source").collect()
-        return {sources[0]: only} if only.height else {}
-    return {key_of(part, ["source"])[0]: part for part in parts(rows.collect(), ["source"]) if part.height}
+    alone = sources[0] if len(sources) == 1 else None
+    collected = ((piece if alone is None else piece.drop("source")).collect() for piece in rows)
+    every = [one if len(rows) == 1 else _shortened(one) for one in collected]
+    found = every[0] if len(every) == 1 else pl.concat(every, how="vertical_relaxed", rechunk=True)
+    every.clear()
+    if alone is not None:
+        return {alone: found} if found.height else {}
+    return {key_of(part, ["source"])[0]: part for part in parts(found, ["source"]) if part.height}
+
+
+def _shortened(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.select(column.shrink_dtype() if column.dtype.is_integer() else column for column in rows)
 
 
 def _grouped(table: Packed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -282,10 +296,16 @@ def _marked(rows: Bools, order: NDArray[np.uint32], counts: NDArray[np.int64]) -
     return np.add.reduceat(rows[order], np.cumsum(counts) - counts, dtype=np.int64)
 
 
-@derived
-def _records(run: Run) -> pl.LazyFrame:
+def _records_without(run: Run, without: pl.DataFrame | None) -> pl.DataFrame:
+    if without is None or without.is_empty():
+        return _records(run)
     index = index_of(run)
-    return index.table.lazy_records(_once_a_record(index, None))
+    return _once_a_record(index, index.places(chosen(index, pl.lit(value=True), without)))
+
+
+@derived
+def _records(run: Run) -> pl.DataFrame:
+    return _once_a_record(index_of(run), None)
 
 
 def _once_a_record(index: Index, rows: NDArray[np.uint32] | None) -> pl.DataFrame:

@@ -14,6 +14,8 @@ from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run, derived
 from forensics.values import replace
 
+_SCHEMA = {"source": pl.String, "rank": pl.Int32, "step": pl.Int64, "t_ns": pl.Int64}
+
 
 class Seen(Struct, frozen=True):
     """One rank's last sign of life; `words` is the last line that it printed, with its place."""
@@ -56,13 +58,13 @@ def _later(a: int | None, b: int | None) -> int | None:
 
 def _steps(run: Run) -> pl.DataFrame:
     """Last step and time of each source and rank, in the order printed: of a record or of a bar, whichever is later."""
-    seen = reached(run)
     last = [
-        (part["source"][-1], part["rank"][-1], part["step"][-1], part["t_ns"].max())
-        for part in parts(seen, ("source", "rank"))
+        (source, part["rank"][-1], part["step"][-1], part["t_ns"].max())
+        for source, seen in reached(run)
+        for part in parts(seen, ["rank"])
         if part.height
     ]
-    found = pl.DataFrame(last, schema=seen.select("source", "rank", "step", "t_ns").schema, orient="row")
+    found = pl.DataFrame(last, schema=_SCHEMA, orient="row")
     return found.with_columns(pl.col("t_ns").replace(-1, None)).sort("source", "rank")
 
 

@@ -25,10 +25,20 @@ from forensics.case.joined._strands import (
     keeps_console,
     strands,
 )
-from forensics.case.series import metric_records, metric_rows
+from forensics.case.series import metric_records, metric_rows, record_pieces
 from forensics.store.run import Run, derived
 
-__all__ = ["Line", "Link", "Match", "Stores", "Strand", "counted", "counted_records", "stores_of"]
+__all__ = [
+    "Line",
+    "Link",
+    "Match",
+    "Stores",
+    "Strand",
+    "counted",
+    "counted_record_pieces",
+    "counted_records",
+    "stores_of",
+]
 
 #: So many pairs of files are compared at most, the longest first.
 _PAIRS = 200
@@ -195,6 +205,11 @@ def counted(run: Run, where: pl.Expr | None = None) -> pl.LazyFrame:
 def counted_records(run: Run) -> pl.LazyFrame:
     """Give the records of `counted` rows, as `case.series.metric_records` has them."""
     return metric_records(run, without=stores_of(run).left_out)
+
+
+def counted_record_pieces(run: Run) -> Iterator[pl.LazyFrame]:
+    """Give the same some at a time, as `case.series.record_pieces` does."""
+    return record_pieces(run, without=stores_of(run).left_out)
 
 
 def _link(a: Sequence[Strand], b: Sequence[Strand]) -> Link | None:
