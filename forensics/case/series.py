@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from forensics.case.inferred import understood
 from forensics.case.steps import key_of, of_training, parts
 from forensics.io.columns import owned
+from forensics.store.even import Even, evened
 from forensics.store.packed import PLACE, RECORD, Packed
 from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
@@ -41,15 +42,13 @@ class Index(Struct, frozen=True, eq=False):
 
     `keys` has a row for each series in the order of their first records: `source`, `attempt`, `rank`, `raw_name`,
     `name`, `n` records, `n_finite` of them that hold a finite number, `n_null` that hold none, `n_stepped` that hold a
-    number and a step, and `n_timed` that have a time, too. `table` are the packed rows, `order` the row numbers, series
-    after series, each rising; those of a series are `counts` of them, up to `ends`.
+    number and a step, and `n_timed` that have a time, too. `table` are the packed rows, `own` the row numbers of
+    each series, rising.
     """
 
     table: Packed
     keys: pl.DataFrame
-    order: NDArray[np.uint32]
-    counts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    own: Sequence[NDArray[np.uint32] | Even]
 
     def places(self, wanted: NDArray[np.bool_]) -> NDArray[np.uint32]:
         """Give the row numbers of the series for which `wanted` is true, rising; one entry for each of `keys`."""
@@ -66,11 +65,7 @@ class Index(Struct, frozen=True, eq=False):
 
     def steps(self, own: Sequence[int]) -> pl.Series:
         """Give the steps of some of `keys` in the order of the table, as `case.steps.at` has them; null where none."""
-        rows = self._joined(own)
-        steps, others = (self.table.short(name, rows) for name in ("gstep", "step"))
-        if steps.null_count() == len(rows):
-            return others
-        return steps.cast(pl.Int64).zip_with(steps.is_not_null(), others.cast(pl.Int64))
+        return self.table.steps(self._joined(own))
 
     def held(self, own: Sequence[int], what: str) -> int:
         """Count the records of some of `keys`, by one of their columns as `n_finite`."""
@@ -82,29 +77,31 @@ class Index(Struct, frozen=True, eq=False):
         return self.held(own, "n_finite") + self.held(own, "n_null") == self.held(own, "n")
 
     def _joined(self, own: Sequence[int]) -> NDArray[np.uint32]:
-        found = [self.order[self.ends[i] - self.counts[i] : self.ends[i]] for i in own]
-        if len(found) == 1:
-            return found[0]
-        if _DENSE * sum(map(len, found)) < len(self.order):
-            return np.sort(np.concatenate(found)) if found else self.order[:0]
-        held = np.zeros(len(self.order), np.bool_)
-        for rows in found:
-            held[rows] = True
+        if len(own) == 1:
+            return self._rows(own[0])
+        if _DENSE * self.held(own, "n") < self.table.height:
+            return np.sort(np.concatenate([self._rows(i) for i in own])) if own else np.zeros(0, np.uint32)
+        held = np.zeros(self.table.height, np.bool_)
+        for i in own:
+            held[self._rows(i)] = True
         return np.flatnonzero(held).astype(np.uint32)
+
+    def _rows(self, i: int) -> NDArray[np.uint32]:
+        rows = self.own[i]
+        return rows.whole().astype(np.uint32) if isinstance(rows, Even) else rows
 
 
 @derived
 def index_of(run: Run) -> Index:
     """Make the index of a run, or give the one that was made."""
     table = understood(run.packed_metrics())
-    order, counts = _grouped(table)
-    ends = np.cumsum(counts)
-    firsts = order[ends - counts]
-    marks = {name: _marked(rows, order, counts) for name, rows in _told(table).items()}
-    keys = pl.DataFrame([*(table.gather(name, firsts) for name in _KEY), pl.Series("n", counts)]).hstack(
+    own = _grouped(table)
+    firsts = np.array([rows[0] for rows in own], np.uint32)
+    marks = {name: _marked(rows, own) for name, rows in _told(table).items()}
+    keys = pl.DataFrame([*(table.gather(name, firsts) for name in _KEY), pl.Series("n", [*map(len, own)])]).hstack(
         [pl.Series(name, found) for name, found in marks.items()]
     )
-    return Index(table, keys, order, counts, ends)
+    return Index(table, keys, [_held(rows, table) for rows in own])
 
 
 def keys_of(run: Run) -> pl.DataFrame:
@@ -212,7 +209,7 @@ def of_each_source(run: Run, *rows: pl.LazyFrame) -> dict[str, pl.DataFrame]:
     alone = sources[0] if len(sources) == 1 else None
     collected = ((piece if alone is None else piece.drop("source")).collect() for piece in rows)
     every = [one if len(rows) == 1 else _shortened(one) for one in collected]
-    found = every[0] if len(every) == 1 else pl.concat(every, how="vertical_relaxed", rechunk=True)
+    found = every[0] if len(every) == 1 else pl.concat(every, how="vertical_relaxed")
     every.clear()
     if alone is not None:
         return {alone: found} if found.height else {}
@@ -223,8 +220,8 @@ def _shortened(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(column.shrink_dtype() if column.dtype.is_integer() else column for column in rows)
 
 
-def _grouped(table: Packed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """All row numbers, series after series in the order of their first rows, and how many rows each series has."""
+def _grouped(table: Packed) -> list[NDArray[np.uint32]]:
+    """The row numbers of each series, in the order of their first rows."""
     code, owner = table.code_of().to_numpy(), _owners(table)
     record = None if owner is None else table.record_of().to_numpy()
     dtype = np.min_scalar_type(table.names.height * (1 if owner is None else int(owner.max(initial=0)) + 1))
@@ -239,15 +236,15 @@ def _grouped(table: Packed) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         numbers: NDArray[np.uint32] = (order + first).astype(np.uint32)
         parts += [numbers[low:high] for low, high in pairwise([*begins.tolist(), len(key)])]
         keys.append(key[begins])
-    if not parts:
-        return np.zeros(0, np.uint32), np.zeros(0, np.int64)
-    firsts = np.array([part[0] for part in parts])
-    _, at, series = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
-    place = np.argsort(np.argsort(firsts[at]))[series]
-    counts = np.zeros(len(at), np.int64)
-    np.add.at(counts, place, [len(part) for part in parts])
-    turns: list[int] = np.argsort(place, kind="stable").tolist()
-    return np.concatenate([parts[i] for i in turns]), counts
+    found: dict[int, list[NDArray[np.uint32]]] = {}
+    for series, part in zip(np.concatenate(keys).tolist() if keys else (), parts, strict=True):
+        found.setdefault(series, []).append(part)
+    own = [many[0] if len(many) == 1 else np.concatenate(many) for many in found.values()]
+    return sorted(own, key=lambda rows: int(rows[0]))
+
+
+def _held(rows: NDArray[np.uint32], table: Packed) -> NDArray[np.uint32] | Even:
+    return (evened(rows) if table.evens else None) or rows
 
 
 def _owners(table: Packed) -> NDArray[np.uint32] | None:
@@ -289,11 +286,12 @@ def _of_rows(table: Packed, records: Bools) -> Bools:
     return records[table.record_of().to_numpy()]
 
 
-def _marked(rows: Bools, order: NDArray[np.uint32], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _marked(rows: Bools, own: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
     """How many rows of each series are true."""
+    counts = np.array([*map(len, own)], np.int64)
     if rows.all() or not rows.any():
-        return counts.copy() if rows.any() else np.zeros(len(counts), np.int64)
-    return np.add.reduceat(rows[order], np.cumsum(counts) - counts, dtype=np.int64)
+        return counts if rows.any() else np.zeros_like(counts)
+    return np.add.reduceat(rows[np.concatenate(own)], np.cumsum(counts) - counts, dtype=np.int64)
 
 
 def _records_without(run: Run, without: pl.DataFrame | None) -> pl.DataFrame:

@@ -2,13 +2,14 @@
 
 A metric row takes 136 bytes with the types of the schema. Packed it takes 13 beside its record: its number, its name as
 the number of one, and the number of its record, which holds source, place, step and time in 24 bytes or so. A column of
-one value is held once for all rows. Nobody outside sees these parts by their types: `column`, `gather` and `lazy` give
-columns those of the schema, of the rows that a query asks for.
+one value is held once for all rows. Of many millions of rows, which come from disk, numbers that rise about evenly are
+held by a line (`even.py`), and values in 32 bits where these are exact. Nobody outside sees these parts by their types:
+`column`, `gather` and `lazy` give columns those of the schema, of the rows that a query asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +20,9 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from forensics.io.columns import owned
+from forensics.store.even import Even, evened
 from forensics.store.schema import TABLES
+from forensics.values import replace
 
 #: Tables that are packed.
 PACKED = frozenset({"metrics"})
@@ -31,6 +34,8 @@ NAMED = ("name", "raw_name")
 FEWEST_ROWS = 1_000
 #: So many rows are packed at once where a table comes from elsewhere.
 _PIECE_ROWS = 250_000
+#: From so many rows on numbers are held by lines: below, what that saves is less than what a judgement takes beside.
+_EVEN_ROWS = 5_000_000
 _TABLE = "metrics"
 _TEXT = pl.Categorical()
 #: The number of a record, beside its rows.
@@ -48,7 +53,8 @@ class Packed(Struct, frozen=True, eq=False):
     """Metric rows. `own` has `#record` (the number of its record, rising), `#code` (of its names), `value` and more.
 
     `records` has a row for each run of rows that share their place, step and time; where each row is one of its own
-    there is no `#record`. `names` has the pairs of `NAMED`. `alone` are columns of one value, and which.
+    there is no `#record`. `names` has the pairs of `NAMED`. `alone` are columns of one value, and which; `evens` are
+    numbers, `#record` among them, that are held by a line.
     """
 
     height: int
@@ -57,9 +63,17 @@ class Packed(Struct, frozen=True, eq=False):
     records: pl.DataFrame
     names: pl.DataFrame
     alone: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    evens: Mapping[str, Even] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def _is_by_row(self) -> bool:
+        """Whether each row is a record of its own."""
+        return self.n_records == self.height
 
     def record_of(self, rows: Rows | None = None) -> pl.Series:
         """Give the numbers of the records of some rows, or of all."""
+        if RECORD in self.evens:
+            return _series(RECORD, self.evens[RECORD], rows).cast(pl.UInt32)
         if RECORD in self.own.columns:
             return self.own[RECORD] if rows is None else self.own[RECORD][rows]
         return pl.Series(RECORD, owned(np.arange(self.height, dtype=np.uint32)) if rows is None else rows)
@@ -75,10 +89,19 @@ class Packed(Struct, frozen=True, eq=False):
             return pl.Series(name, [self.alone[name]], dtype=_short_type(name)).new_from_index(0, height)
         if name in NAMED:
             return self.names.get_column(name).cast(_TEXT)[self.code_of(rows)]
+        if name in self.evens:
+            return _series(name, self.evens[name], rows if self._is_by_row else self.record_of(rows).to_numpy())
         if name in SHARED:
             column = self.records.get_column(name)
-            return column if rows is None and self.n_records == self.height else column[self.record_of(rows)]
-        return self.own.get_column(name) if rows is None else self.own.get_column(name)[rows]
+            return _double(column if rows is None and self._is_by_row else column[self.record_of(rows)])
+        return _double(self.own.get_column(name) if rows is None else self.own.get_column(name)[rows])
+
+    def steps(self, rows: Rows) -> pl.Series:
+        """Give the steps of some rows, as `case.steps.at` has them; null where none."""
+        steps, others = (self.short(name, rows) for name in ("gstep", "step"))
+        if steps.null_count() == len(rows):
+            return others
+        return steps.cast(pl.Int64).zip_with(steps.is_not_null(), others.cast(pl.Int64))
 
     def row(self, row: int) -> dict[str, Any]:
         """Give one row."""
@@ -86,11 +109,13 @@ class Packed(Struct, frozen=True, eq=False):
 
     def numbers(self, name: str, rows: Rows) -> NDArray[Any]:
         """Give a column of numbers of some rows as an array has it, in a tenth of the time of a column for few rows."""
-        column = (self.records if name in SHARED else self.own).get_column(name) if name not in self.alone else None
+        is_plain = name not in self.alone and name not in self.evens
+        column = (self.records if name in SHARED else self.own).get_column(name) if is_plain else None
         if column is None or column.null_count():
             return self.short(name, rows).to_numpy()
-        own = name not in SHARED or self.n_records == self.height
-        return column.to_numpy()[rows if own else self.own.get_column(RECORD).to_numpy()[rows]]
+        own = name not in SHARED or self._is_by_row
+        found = column.to_numpy()[rows if own else self.record_of(rows).to_numpy()]
+        return found.astype(np.float64) if found.dtype == np.float32 else found
 
     def gather(self, name: str, rows: Rows) -> pl.Series:
         """Give a column of some rows, with the type of the schema."""
@@ -103,21 +128,31 @@ class Packed(Struct, frozen=True, eq=False):
         if name in NAMED:
             return self.names.get_column(name)[self.own.get_column(_CODE)[row]]
         if name in SHARED:
-            alone = self.n_records == self.height
-            return self.records.get_column(name)[row if alone else self.own.get_column(RECORD)[row]]
+            return self.cell(name, row if self._is_by_row else self._record(row))
         return self.own.get_column(name)[row]
+
+    def cell(self, name: str, record: int) -> Any:  # noqa: ANN401 - same
+        """Give what one record has of `SHARED`."""
+        if name in self.alone:
+            return self.alone[name]
+        return self.evens[name].one(record) if name in self.evens else self.records.get_column(name)[record]
+
+    def _record(self, row: int) -> int:
+        return self.evens[RECORD].one(row) if RECORD in self.evens else self.own.get_column(RECORD)[row]
 
     def shared(self, name: str) -> pl.Series:
         """Give one of `SHARED`, a value for each record, with a type as short as it is held."""
+        if name in self.evens:
+            return _series(name, self.evens[name])
         if name not in self.alone:
-            return self.records[name]
+            return _double(self.records[name])
         alone = _short(pl.Series(name, [self.alone[name]], dtype=TABLES[_TABLE][name]))
         return alone.new_from_index(0, self.n_records)
 
     def taken(self, name: str) -> pl.Series:
         """Give a column that is no name, as `shared` where it is one of those; it is held here no longer."""
         if name in SHARED:
-            return self.shared(name) if name in self.alone else self.records.drop_in_place(name)
+            return self.records.drop_in_place(name) if name in self.records.columns else self.shared(name)
         return self.short(name) if name in self.alone else self.own.drop_in_place(name)
 
     def lazy(
@@ -133,12 +168,14 @@ class Packed(Struct, frozen=True, eq=False):
         With `coded`, texts are categories, which take a quarter of the memory. `columns` are those of `columns`, where
         somebody keeps them. With `place`, some rows have their numbers as `PLACE`, by which `row` gives each.
         """
-        if rows is None:
-            numbered = self.own.lazy() if RECORD in self.own.columns else self.own.lazy().with_row_index(RECORD)
+        if rows is None and RECORD in self.own.columns:
+            numbered = self.own.lazy()
+        elif rows is None:
+            numbered = self.own.lazy().with_row_index(_ROW).with_columns(self._record_expression())
         else:
             numbered = pl.DataFrame({_ROW: rows}).lazy()
-            record = pl.lit(self.own[RECORD]).gather(_ROW) if RECORD in self.own.columns else pl.col(_ROW)
-            numbered = numbered.with_columns(record.alias(RECORD), pl.lit(self.own[_CODE]).gather(_ROW).alias(_CODE))
+            code = pl.lit(self.own[_CODE]).gather(_ROW).alias(_CODE)
+            numbered = numbered.with_columns(self._record_expression(), code)
         made = self.columns(every=rows is None, coded=coded) if columns is None else columns
         placed = [pl.col(_ROW).alias(PLACE)] if place else []
         return numbered.with_columns(made).select(pl.col(*TABLES[_TABLE]), *placed)
@@ -147,6 +184,12 @@ class Packed(Struct, frozen=True, eq=False):
         """Give what makes the columns of `lazy`, of all rows or of some: it costs more than most questions."""
         return [self._expression(name, every=every, coded=coded).alias(name) for name in TABLES[_TABLE]]
 
+    def _record_expression(self) -> pl.Expr:
+        """The number of the record of a row."""
+        if RECORD in self.evens:
+            return self.evens[RECORD].expression(_ROW).cast(pl.UInt32).alias(RECORD)
+        return (pl.lit(self.own[RECORD]).gather(_ROW) if RECORD in self.own.columns else pl.col(_ROW)).alias(RECORD)
+
     def _expression(self, name: str, *, every: bool = True, coded: bool = False) -> pl.Expr:
         dtype = TABLES[_TABLE][name]
         dtype = _TEXT if coded and dtype == pl.String else dtype
@@ -154,6 +197,8 @@ class Packed(Struct, frozen=True, eq=False):
             return pl.lit(self.alone[name], dtype=dtype)
         if name in self.names.columns:
             return pl.lit(self.names[name].cast(dtype)).gather(_CODE)
+        if name in self.evens:
+            return self.evens[name].expression(RECORD).cast(dtype)
         if name in self.records.columns:
             return pl.lit(self.records[name]).gather(RECORD).cast(dtype)
         return (pl.col(name) if every else pl.lit(self.own[name]).gather(_ROW)).cast(dtype)
@@ -170,13 +215,12 @@ class Packed(Struct, frozen=True, eq=False):
     def renamed(self, names: Mapping[str, str]) -> Packed:
         """Give the same rows with other canonical names for some printed ones."""
         given = pl.col("raw_name").replace_strict(names, default=pl.col("name"), return_dtype=pl.String)
-        return Packed(
-            self.height, self.n_records, self.own, self.records, self.names.with_columns(name=given), self.alone
-        )
+        return replace(self, names=self.names.with_columns(name=given))
 
     def estimated_size(self) -> int:
         """Give the bytes that the rows take."""
-        return sum(int(frame.estimated_size()) for frame in (self.own, self.records, self.names))
+        beside = sum(even.rest.nbytes for even in self.evens.values() if even.rest is not None)
+        return beside + sum(int(frame.estimated_size()) for frame in (self.own, self.records, self.names))
 
 
 def pack(table: str, frame: pl.DataFrame | Packed) -> pl.DataFrame | Packed:
@@ -202,8 +246,10 @@ def packed_from(rows: pl.LazyFrame) -> Packed:
 
     They are read once, from the first to the last: a slice of many files reads all that is in front of it.
     """
-    pieces = rows.collect_batches(chunk_size=_PIECE_ROWS, maintain_order=True)
-    return _stacked([_packed(piece) for piece in pieces] or [_packed(rows.head(0).collect())])
+    is_large = rows.select(pl.len()).collect().item() >= _EVEN_ROWS
+    pieces = map(_packed, rows.collect_batches(chunk_size=_PIECE_ROWS, maintain_order=True))
+    parts = [_stacked([piece], even=True) if is_large else piece for piece in pieces]
+    return _stacked(parts or [_packed(rows.head(0).collect())], even=is_large)
 
 
 def _packed(frame: pl.DataFrame) -> Packed:
@@ -268,9 +314,10 @@ def _short_type(name: str) -> pl.DataType:
     return _TEXT if dtype == pl.String else dtype
 
 
-def _stacked(parts: Sequence[Packed]) -> Packed:
+def _stacked(parts: Sequence[Packed], *, even: bool = False) -> Packed:
+    """Join packed rows; with `even`, numbers are held by a line where that is shorter."""
     parts = [part for part in parts if part.height] or parts[:1]
-    if len(parts) == 1:
+    if len(parts) == 1 and not even:
         return parts[0]
     alone = {
         name: value
@@ -278,25 +325,24 @@ def _stacked(parts: Sequence[Packed]) -> Packed:
         if all(name in part.alone and part.alone[name] == value for part in parts)
     }
     continues = [False, *(_continues(one, other) for one, other in pairwise(parts))]
-    names, codes = _joined_names(parts)
-    own = [codes, *_joined_records(parts, continues)]
-    own += [
-        _joined([part.taken(name) for part in parts])
-        for name in TABLES[_TABLE]
-        if name not in {*SHARED, *NAMED, *alone}
-    ]
-    records = [
-        _joined([part.taken(name).slice(int(same)) for part, same in zip(parts, continues, strict=True)])
-        for name in SHARED
-        if name not in alone
-    ]
     height, n_records = sum(part.height for part in parts), sum(part.n_records for part in parts) - sum(continues)
-    return Packed(height, n_records, pl.DataFrame(own), pl.DataFrame(records), names, alone)
+    names, codes = _joined_names(parts)
+    own, records, evens = [codes], list[pl.Series](), dict[str, Even]()
+    for name in (RECORD, *TABLES[_TABLE]):
+        if name in {*NAMED, *alone} or (name == RECORD and n_records == height):
+            continue
+        column = _joined_records(parts, continues) if name == RECORD else _joined_values(name, parts, continues)
+        found = evened(column.to_numpy()) if even and column.dtype.is_integer() and not column.null_count() else None
+        if found is None:
+            (records if name in SHARED else own).append(_single(column) if even else column)
+        else:
+            evens[name] = found
+    return Packed(height, n_records, pl.DataFrame(own), pl.DataFrame(records), names, alone, evens)
 
 
 def _continues(one: Packed, other: Packed) -> bool:
     """Whether the first record of the other goes on with the last one of this."""
-    return all(one.shared(name).tail(1).to_list() == other.shared(name).head(1).to_list() for name in SHARED)
+    return all(one.cell(name, one.n_records - 1) == other.cell(name, 0) for name in SHARED)
 
 
 def _joined_names(parts: Sequence[Packed]) -> tuple[pl.DataFrame, pl.Series]:
@@ -310,9 +356,7 @@ def _joined_names(parts: Sequence[Packed]) -> tuple[pl.DataFrame, pl.Series]:
     return names, pl.concat(codes, rechunk=True)
 
 
-def _joined_records(parts: Sequence[Packed], continues: Sequence[bool]) -> Iterator[pl.Series]:
-    if not any(continues) and not any(RECORD in part.own.columns for part in parts):
-        return
+def _joined_records(parts: Sequence[Packed], continues: Sequence[bool]) -> pl.Series:
     first, found = 0, list[pl.Series]()
     for part, same in zip(parts, continues, strict=True):
         first -= int(same)
@@ -320,10 +364,31 @@ def _joined_records(parts: Sequence[Packed], continues: Sequence[bool]) -> Itera
         first += part.n_records
         if RECORD in part.own.columns:
             part.own.drop_in_place(RECORD)
-    yield pl.concat(found, rechunk=True)
+    return pl.concat(found, rechunk=True)
+
+
+def _joined_values(name: str, parts: Sequence[Packed], continues: Sequence[bool]) -> pl.Series:
+    skipped = [int(same and name in SHARED) for same in continues]
+    return _joined([part.taken(name).slice(skip) for part, skip in zip(parts, skipped, strict=True)])
 
 
 def _joined(columns: Sequence[pl.Series]) -> pl.Series:
     """Columns one behind the other, as short as the longest of them; each is let go of before the next is made."""
     dtype = pl.concat([column.clear().to_frame() for column in columns], how="vertical_relaxed").dtypes[0]
     return pl.concat([column.cast(dtype) for column in columns], rechunk=True)
+
+
+def _series(name: str, even: Even, rows: Rows | None = None) -> pl.Series:
+    return pl.Series(name, owned(even.whole() if rows is None else even.take(rows)))
+
+
+def _single(column: pl.Series) -> pl.Series:
+    """Numbers of 64 bits as such of 32 where all are the same."""
+    if column.dtype != pl.Float64:
+        return column
+    single = column.cast(pl.Float32)
+    return single if column.eq_missing(single.cast(pl.Float64)).all() else column
+
+
+def _double(column: pl.Series) -> pl.Series:
+    return column.cast(pl.Float64) if column.dtype == pl.Float32 else column

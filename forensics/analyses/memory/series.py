@@ -16,13 +16,15 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from forensics.analyses.memory._form import ABSURD
 from forensics.analyses.memory.capacity import Capacity, capacity_of
 from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
 from forensics.case.series import index_of, placed_rows
-from forensics.case.steps import at, key_of, only, parts, rises
+from forensics.case.steps import at, key_of, parts, rises, step_of
+from forensics.io.columns import owned
 from forensics.patterns import lazily
 from forensics.stats.spread import Floats
 from forensics.stats.trend import line_of
@@ -32,7 +34,7 @@ from forensics.values import replace
 
 Kind = Literal["instant", "interval peak", "cumulative peak", "peak", "cache"]
 _KEY = ("source", "attempt", "rank", "raw_name")
-_HELD = ("seq", "value", PLACE, "at")
+_HELD = ("seq", "value", PLACE)
 #: So many series are judged at most, those with most records first.
 _MOST_SERIES = 512
 _DEVICE = lazily(r"gpu[._/ ]?(\d{1,3})[._/ ]", re.IGNORECASE)
@@ -85,12 +87,12 @@ def reach_of(form: Form, x: Floats, y: Floats, room: tuple[float, float] | None)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One memory series; `x` are steps (`by_step`) or records, `y` GiB or per cent, `rows` what is measured of them.
+    """One memory series: `x` are steps (`by_step`) or records, `y` GiB or per cent.
 
     `kind` is how the number came about; `printed` is the unit of its last digit (0 when exact). `gap` is the shape of
     reserved less allocated memory where both are known. `capacity` is the size of the device or host in the same unit,
-    None when unknown, and `reach` where the growth would meet it. `rows` have `seq`, `at`, `value` and, as `PLACE`, the
-    number of the metric row in `table`.
+    None when unknown, and `reach` where the growth would meet it. `places` are the numbers of its rows in `table`, from
+    which numbers are taken when they are asked for: mostly nobody asks again once the shape is known.
     """
 
     source: str
@@ -102,9 +104,7 @@ class Series:
     meaning: Meaning
     kind: Kind
     by_step: bool
-    x: Floats
-    y: Floats
-    rows: pl.DataFrame = field(repr=False)
+    places: NDArray[np.integer[Any]] = field(repr=False)
     table: Packed = field(repr=False)
     form: Form
     printed: float = 0.0
@@ -114,10 +114,28 @@ class Series:
     capacity: float | None = None
     reach: Reach | None = None
 
+    @property
+    def x(self) -> Floats:
+        """The steps, or the numbers of the records."""
+        if self.by_step:
+            return self.table.steps(self.places).to_numpy().astype(np.float64)
+        return np.arange(len(self.places), dtype=np.float64)
+
+    @property
+    def y(self) -> Floats:
+        """What was measured."""
+        return self.table.numbers("value", self.places)
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """The records: `seq`, `at` and `value`."""
+        seq, at = self.table.gather("seq", self.places), self.table.steps(self.places).alias("at")
+        return pl.DataFrame([seq, at, pl.Series("value", owned(self.y))])
+
     def row(self, index: int) -> dict[str, Any]:
         """Give the metric row of one sample."""
-        own = self.rows.row(index, named=True)
-        return {**self.table.row(own[PLACE]), "attempt": self.attempt, **own}
+        row = self.table.row(int(self.places[index]))
+        return {**row, "attempt": self.attempt, "at": step_of(row)}
 
     def step(self, index: int | None) -> int | None:
         """Give the step of one sample, None where steps are not printed."""
@@ -151,7 +169,7 @@ def series_of(run: Run) -> tuple[Series, ...]:
     found = (
         placed_rows(run, pl.col("name").is_in([*MEANINGS]))
         .filter(pl.col("value").abs() < ABSURD)
-        .select(pl.col("attempt").fill_null(0), "source", "rank", "name", "raw_name", *_HELD[:-1], at())
+        .select(pl.col("attempt").fill_null(0), "source", "rank", "name", "raw_name", *_HELD, at())
         .collect()
     )
     if found.is_empty():
@@ -189,7 +207,7 @@ def _one(part: pl.DataFrame, capacity: Capacity, table: Packed) -> Series:
     device = _device(head["raw_name"])
     return Series(
         head["source"], head["attempt"], head["rank"], device, head["name"], head["raw_name"], meaning, kind, by_step,
-        x, y, only(part, *_HELD), table, form, printed, capacity=capacity.of(meaning),
+        part[PLACE].to_numpy(), table, form, printed, capacity=capacity.of(meaning),
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal, assert_series_equal
 
@@ -61,6 +61,47 @@ def test_some_rows_of_some_columns_are_those_of_the_table(parts: list[list[objec
     assert_series_equal(packed.gather(name, rows), wanted[name], check_exact=True)
     cells = [packed.value(name, int(row)) for row in rows]
     assert_series_equal(pl.Series(name, cells, dtype=wanted[name].dtype), wanted[name], check_exact=True)
+
+
+@settings(max_examples=30)
+@given(st.lists(_ROWS, min_size=1, max_size=4), st.integers(1, 7), st.booleans(), st.data())
+def test_rows_that_are_held_by_lines_come_back_as_they_were(
+    parts: list[list[object]], piece: int, regular: bool, data: st.DataObject
+) -> None:
+    whole = pl.concat([table(part) for part in parts])  # type: ignore[arg-type] # drawn above
+    if regular:
+        rows = pl.int_range(pl.len())
+        whole = whole.with_columns(seq=rows // 2, line=rows // 2 + 1, byte=rows // 2 * 80, step=rows // 4)
+        whole = whole.with_columns(value=pl.col("value").cast(pl.Float32).cast(pl.Float64))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "_EVEN_ROWS", 0)
+        patch.setattr(packing, "_PIECE_ROWS", piece)
+        packed = packed_from(whole.lazy())
+    assert_frame_equal(packed.lazy().collect(), whole, check_exact=True)
+    places = st.lists(st.integers(0, whole.height - 1)) if whole.height else st.just(list[int]())
+    rows = np.array(data.draw(places), np.uint32)
+    wanted = whole[pl.Series(rows)]
+    assert_frame_equal(packed.lazy(rows).collect(), wanted, check_exact=True)
+    for name in whole.columns:
+        assert_series_equal(packed.gather(name, rows), wanted[name], check_exact=True)
+        cells = [packed.value(name, int(row)) for row in rows]
+        assert_series_equal(pl.Series(name, cells, dtype=wanted[name].dtype), wanted[name], check_exact=True)
+    numbers = [name for name in ("seq", "step", "value") if not wanted[name].null_count()]
+    for name in numbers:
+        assert_series_equal(pl.Series(name, packed.numbers(name, rows)).cast(wanted[name].dtype), wanted[name])
+    assert len(packed.shared("step")) == len(packed.shared("epoch")) == packed.n_records
+
+
+def test_a_long_regular_log_takes_five_bytes_a_row() -> None:
+    steps = pl.Series(range(2_000))
+    alone = pl.DataFrame({"step": steps, "seq": steps, "line": steps, "byte": steps * 80, "t_ns": steps * 10**9})
+    beside = pl.DataFrame({"name": ["lr", "loss", "mfu", "grad_norm", "mem_gib"]}).with_columns(raw_name="name")
+    rows = alone.join(beside, how="cross", maintain_order="left_right").with_columns(value=0.5, source=pl.lit("a.log"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "_EVEN_ROWS", rows.height)
+        assert packed_from(conform("metrics", rows).lazy()).estimated_size() <= 5 * rows.height + 1_000
+        patch.setattr(packing, "_EVEN_ROWS", rows.height + 1)
+        assert packed_from(conform("metrics", rows).lazy()).estimated_size() > 15 * rows.height
 
 
 def test_a_usual_row_takes_twenty_bytes_and_one_without_a_record_of_its_own_forty() -> None:
