@@ -302,21 +302,19 @@ def span_of(n: int) -> int:
 def jump_of(y: Floats, noise: Noise, limits: Limits) -> tuple[int, float] | None:
     """Find the largest step of the level that the slopes on both sides do not explain: its index and size in logs."""
     n, w = len(y), span_of(len(y))
-    t = np.arange(max(5 * w, n // 10), n - 2 * w + 1)
-    if not len(t):
+    first, count = max(5 * w, n // 10), n - 2 * w + 1 - max(5 * w, n // 10)
+    if count <= 0:
         return None
-    level = np.concatenate([np.full(w - 1, np.nan), moving_median(y, w)])
-    before, after = level[t - 1], level[t + w - 1]
-    earlier, later = level[t - w - 1], level[np.minimum(t + 2 * w - 1, n - 1)]
+    level = moving_median(y, w)  # of each record and the w - 1 behind it
+    earlier, before, after, later = (level[first + k * w :][:count] for k in (-2, -1, 0, 1))
     step = after - before
     beyond = step - 0.5 * ((later - after) + (before - earlier))
-    fair = step > limits.jump_level_z * noise.of_level(w) * sqrt(2)
-    beyond = np.where(fair, beyond, -1.0)
+    beyond[~(step > limits.jump_level_z * noise.of_level(w) * sqrt(2))] = -1.0
     at = int(np.argmax(beyond))
     z = float(beyond[at]) / (noise.of_level(w) * sqrt(5))  # variance of after - before less half of both slopes
     if z <= limits.jump_z or beyond[at] <= log(limits.jump):
         return None
-    return int(t[at]), float(beyond[at])
+    return first + at, float(beyond[at])
 
 
 def sharpened(y: Floats, at: int) -> int:

@@ -189,7 +189,10 @@ def over_floor(logs: Floats, least: float) -> Floats:
     A quartile takes a hundred times as long as the lowest of the neighbours, and only few records are far above that.
     """
     around = _around(logs)
-    far = logs - np.minimum.reduce([around[:, place] for place in range(_NEIGHBOURS)]) > least
+    lowest = around[:, 0].copy()
+    for place in range(1, _NEIGHBOURS):
+        np.minimum(lowest, around[:, place], out=lowest)
+    far = logs - lowest > least
     over = np.zeros(len(logs))
     over[far] = logs[far] - _quartiles(around, far)
     over[over <= least] = 0.0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from math import floor, log, log10
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from forensics.analyses.pace.pauses import (
     Comb,
@@ -23,6 +25,7 @@ from forensics.analyses.pace.pauses import (
 from forensics.stats.spread import Floats, jitter, median_of, quantiles_of
 from forensics.values import replace
 
+T = TypeVar("T", bound=np.generic)
 #: Fewer records than this are no series.
 FEWEST = 12
 #: Fewer records than this are no level.
@@ -92,13 +95,21 @@ def steady(seconds: Floats, steps: Steps, quantum: float = 0.0, *, fewest: int =
     good = np.flatnonzero(np.isfinite(seconds) & (seconds > 0))
     if len(good) < fewest:
         return None
-    good = good[seconds[good] >= _NOTHING * median_of(seconds[good])]
-    logs = np.log(seconds[good])
+    found = _some(seconds, good)
+    good = good[found >= _NOTHING * median_of(found)]
+    logs = np.log(_some(seconds, good))
     cold = warmup(logs, jitter(logs) + 1e-9)
     good, logs = good[cold:], logs[cold:]
     if len(good) < fewest:
         return None
-    return _steady(logs, seconds[good], steps[good], good, (cold, resolution(seconds[good], quantum)))
+    seconds, steps = _some(seconds, good), _some(steps, good)
+    return _steady(logs, seconds, steps, good, (cold, resolution(seconds, quantum)))
+
+
+def _some(values: NDArray[T], places: Steps) -> NDArray[T]:
+    """The values at places that rise; nothing is copied where these are all from the first to the last."""
+    first, last = int(places[0]), int(places[-1])
+    return values[first : last + 1] if last - first + 1 == len(places) else values[places]
 
 
 def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tuple[int, float]) -> Steady:
