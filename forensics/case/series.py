@@ -88,7 +88,7 @@ class Index(Struct, frozen=True, eq=False):
 
     def _rows(self, i: int) -> NDArray[np.uint32]:
         rows = self.own[i]
-        return rows.whole().astype(np.uint32) if isinstance(rows, Even) else rows
+        return rows.whole(np.uint32) if isinstance(rows, Even) else rows
 
 
 @derived

@@ -92,10 +92,11 @@ def modes_of(values: Floats) -> Modes | None:
     n = len(ranked)
     if n < _FEWEST:
         return None
-    sums = np.cumsum(ranked)
-    counts = np.arange(1, n)
-    low, high = sums[:-1] / counts, (sums[-1] - sums[:-1]) / (n - counts)
-    between = counts * (n - counts) * (high - low) ** 2
+    sums, counts = np.cumsum(ranked), np.arange(1, n)
+    between = (sums[-1] - sums[:-1]) / (n - counts)  # the mean of the slow ones
+    between -= sums[:-1] / counts
+    between *= between
+    between *= counts * (n - counts)
     edge = max(5, n // 12)
     best = int(np.argmax(between[edge : n - edge])) + edge
     fast, slow = ranked[: best + 1], ranked[best + 1 :]

@@ -6,7 +6,7 @@ or nothing is left beside the line.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from forensics.io.columns import owned
 
 Whole = NDArray[np.integer[Any]]
+T = TypeVar("T", bound=np.integer[Any])
 #: So many numbers are looked at together.
 _PIECE = 1_000_000
 #: So many numbers show which of two lines is the nearer.
@@ -47,9 +48,12 @@ class Even(Struct, frozen=True, eq=False):
             found += self.rest[places]
         return found
 
-    def whole(self) -> NDArray[np.int64]:
-        """Give all of them."""
-        return self.take(np.arange(self.count))
+    def whole(self, kind: type[T]) -> NDArray[T]:
+        """Give all of them, some at a time: on the way a number takes four times its bytes."""
+        found = np.empty(self.count, kind)
+        for first in range(0, self.count, _PIECE):
+            found[first : first + _PIECE] = self.take(np.arange(first, min(first + _PIECE, self.count)))
+        return found
 
     def one(self, place: int) -> int:
         """Give one of them."""

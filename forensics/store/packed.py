@@ -73,7 +73,7 @@ class Packed(Struct, frozen=True, eq=False):
     def record_of(self, rows: Rows | None = None) -> pl.Series:
         """Give the numbers of the records of some rows, or of all."""
         if RECORD in self.evens:
-            return _series(RECORD, self.evens[RECORD], rows).cast(pl.UInt32)
+            return _series(RECORD, self.evens[RECORD], rows, np.uint32)
         if RECORD in self.own.columns:
             return self.own[RECORD] if rows is None else self.own[RECORD][rows]
         return pl.Series(RECORD, owned(np.arange(self.height, dtype=np.uint32)) if rows is None else rows)
@@ -334,7 +334,8 @@ def _stacked(parts: Sequence[Packed], *, even: bool = False) -> Packed:
         column = _joined_records(parts, continues) if name == RECORD else _joined_values(name, parts, continues)
         found = evened(column.to_numpy()) if even and column.dtype.is_integer() and not column.null_count() else None
         if found is None:
-            (records if name in SHARED else own).append(_single(column) if even else column)
+            single = even and len(parts) == 1  # of several parts one that is not single says it of all
+            (records if name in SHARED else own).append(_single(column) if single else column)
         else:
             evens[name] = found
     return Packed(height, n_records, pl.DataFrame(own), pl.DataFrame(records), names, alone, evens)
@@ -364,7 +365,7 @@ def _joined_records(parts: Sequence[Packed], continues: Sequence[bool]) -> pl.Se
         first += part.n_records
         if RECORD in part.own.columns:
             part.own.drop_in_place(RECORD)
-    return pl.concat(found, rechunk=True)
+    return _joined(found)
 
 
 def _joined_values(name: str, parts: Sequence[Packed], continues: Sequence[bool]) -> pl.Series:
@@ -372,14 +373,21 @@ def _joined_values(name: str, parts: Sequence[Packed], continues: Sequence[bool]
     return _joined([part.taken(name).slice(skip) for part, skip in zip(parts, skipped, strict=True)])
 
 
-def _joined(columns: Sequence[pl.Series]) -> pl.Series:
+def _joined(columns: list[pl.Series]) -> pl.Series:
     """Columns one behind the other, as short as the longest of them; each is let go of before the next is made."""
     dtype = pl.concat([column.clear().to_frame() for column in columns], how="vertical_relaxed").dtypes[0]
-    return pl.concat([column.cast(dtype) for column in columns], rechunk=True)
+    if len(columns) == 1 or not dtype.is_numeric() or any(column.null_count() for column in columns):
+        return pl.concat([column.cast(dtype) for column in columns], rechunk=True)
+    name, ends = columns[0].name, np.cumsum([len(column) for column in columns]).tolist()
+    found = np.empty(ends[-1], columns[0].clear().cast(dtype).to_numpy().dtype)
+    for place, end in enumerate(ends):
+        found[end - len(columns[place]) : end] = columns[place].to_numpy()
+        columns[place] = columns[place].clear()
+    return pl.Series(name, owned(found))
 
 
-def _series(name: str, even: Even, rows: Rows | None = None) -> pl.Series:
-    return pl.Series(name, owned(even.whole() if rows is None else even.take(rows)))
+def _series(name: str, even: Even, rows: Rows | None = None, kind: type[np.integer[Any]] = np.int64) -> pl.Series:
+    return pl.Series(name, owned(even.whole(kind) if rows is None else even.take(rows).astype(kind, copy=False)))
 
 
 def _single(column: pl.Series) -> pl.Series:

@@ -252,13 +252,14 @@ def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
         return None
     passed = clock.rows["at"] - clock.rows["lo"]
     passed = (passed.fill_null(1) if passed.null_count() else passed).to_numpy()[series.kept].astype(np.float64)
-    took, usual = series.seconds * passed, np.exp(series.spikes.base) * passed
-    over = (took - usual).clip(min=0.0)
+    took = series.seconds * passed
+    whole = float(took.sum())
+    took -= np.exp(series.spikes.base) * passed
+    over = took.clip(min=0.0, out=took)
     flags, found = regular(series.slow, series.steps)
     saves, evaluates = (clock.rows[name].to_numpy()[series.kept] for name in ("saved", "evaluated"))
     saving, at_saves = _beside(over, saves)
     evaluating, _ = _beside(over, evaluates & ~saves)
-    whole = float(took.sum())
     return Pauses(
         share=float(over[flags].sum()) / whole,
         saving=saving / whole,

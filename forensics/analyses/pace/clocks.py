@@ -279,7 +279,8 @@ def _busy_marked(clock: Clock, busy: Mapping[str, Steps]) -> Clock:
         for name, steps in busy.items():
             marks[name] = np.searchsorted(steps, lows, "left") != np.searchsorted(steps, ats, "right")
     marks["busy"] = marks["evaluated"] | marks["saved"]
-    return replace(clock, rows=clock.rows.hstack([pl.Series(name, owned(held)) for name, held in marks.items()]))
+    rows = clock.rows if clock.table is None else clock.rows.drop("t_ns")  # which its metric row has
+    return replace(clock, rows=rows.hstack([pl.Series(name, owned(held)) for name, held in marks.items()]))
 
 
 def _busy_steps(run: Run) -> dict[str, Steps]:

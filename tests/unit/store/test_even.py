@@ -26,7 +26,7 @@ def test_every_number_comes_back(noise: list[int], start: int, rise: int) -> Non
     if even is None:
         return
     places = np.arange(len(numbers))
-    assert even.whole().tolist() == even.take(places).tolist() == numbers.tolist()
+    assert even.whole(np.int64).tolist() == even.take(places).tolist() == numbers.tolist()
     assert [even.one(i) for i in range(len(even))] == numbers.tolist()
     by_query = pl.DataFrame({"at": places.astype(np.uint32)}).select(even.expression("at")).to_series()
     assert by_query.to_list() == numbers.tolist()
@@ -36,7 +36,7 @@ def test_every_number_comes_back(noise: list[int], start: int, rise: int) -> Non
 def test_the_record_of_a_row_takes_no_byte_where_records_are_of_one_width(width: int) -> None:
     records = np.repeat(np.arange(3_000, dtype=np.uint32), width)
     assert made(records).rest is None
-    assert made(records).whole().tolist() == records.tolist()
+    assert made(records).whole(np.int64).tolist() == records.tolist()
     assert made(np.flatnonzero(np.arange(len(records)) % width == width - 1)).rest is None
 
 
@@ -50,7 +50,7 @@ def test_what_is_near_a_line_takes_a_byte_and_what_is_far_from_it_stays_as_it_is
 
 def test_a_restart_in_the_middle_keeps_every_step() -> None:
     steps = np.concatenate([np.arange(5_000), np.arange(2_500, 9_000)])
-    assert made(steps).whole().tolist() == steps.tolist()
+    assert made(steps).whole(np.int64).tolist() == steps.tolist()
 
 
 def test_numbers_too_large_for_a_difference_stay_as_they_are() -> None:
