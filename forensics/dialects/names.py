@@ -22,6 +22,11 @@ _BRACKETS = lazily(r"[()\[\]]")
 _WITH_UNIT = lazily(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)? ?([A-Za-zµ]{1,3})")
 #: `gpu.3.memory.used`, `gpu/3/power`, `system/gpu_3_power_usage_watts`: the device is no part of the quantity.
 _DEVICE = lazily(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
+#: `lr-AdamW`, `lr-SGD/pg1`, `lr-DecoupledAdamW/group0` of monitors of Lightning and Composer: the first group of the
+#: first optimizer, by the name of its class.
+_OF_OPTIMIZER = lazily(r"lr-\w+(?:/pg1|/group0)?")
+#: Words for one thing in names of memories.
+_SHORT = {"memory": "mem", "allocated": "alloc", "max": "peak", "cuda": "gpu", "device": "gpu"}
 
 
 @cache
@@ -82,6 +87,16 @@ def _joined_sizes() -> dict[str, str]:
     return {printed.replace("_", ""): known for printed, known in _roles("bytes").items()}
 
 
+@cache
+def _sizes_in_any_order() -> dict[frozenset[str], str]:
+    """Words of a memory, in whatever order (`peak_mem`, `memory_peak`) → what they mean."""
+    return {_set_of(printed): known for printed, known in _roles("bytes").items()}
+
+
+def _set_of(words: str) -> frozenset[str]:
+    return frozenset(_SHORT.get(word, word) for word in words.split("_"))
+
+
 def _words(printed: str) -> str:
     return _BETWEEN.sub("_", printed.strip().lower()).strip("_")
 
@@ -89,7 +104,8 @@ def _words(printed: str) -> str:
 def _sized(key: str) -> Name | None:
     """The meaning of a name whose last word is a unit of bytes: `mem_gb`, `memory (MiB)`."""
     bare, _, unit = _words(_BRACKETS.sub(" ", key)).rpartition("_")
-    known = _roles("bytes").get(bare) or _joined_sizes().get(bare)
+    words = _set_of(bare)
+    known = _joined_sizes().get(bare) or _sizes_in_any_order().get(words) or _sizes_in_any_order().get(words - {"gpu"})
     factor = _units("name").get(unit)
     return None if known is None or factor is None else Name(known, factor)
 
@@ -113,6 +129,8 @@ def canonical(printed: str) -> Name:
     key = _turned(printed.strip().lower())
     if key in known:
         return known[key]
+    if _OF_OPTIMIZER.fullmatch(key) is not None:
+        return Name("lr")
     if (device := _DEVICE.match(key)) is not None:
         return known.get(f"gpu.{key[device.end() :]}", Name(printed.strip()))
     head, _, last = key.replace(".", "/").rpartition("/")

@@ -191,6 +191,15 @@ def test_a_table_may_have_the_long_names_of_reinforcement_learning() -> None:
         ("gpu_mem/loss", "gpu_mem/loss"),
         ("MaxMem(GB)", "mem_peak_gib"),
         ("MaxLen(GB)", "MaxLen(GB)"),
+        ("memory_peak_gib", "mem_peak_gib"),
+        ("gpu_mem_allocated_gb", "mem_allocated_gib"),
+        ("host_mem_peak_gb", "host_mem_peak_gb"),
+        ("lr-Lion", "lr"),
+        ("lr-DecoupledAdamW/group0", "lr"),
+        ("lr-AdamW/pg2", "lr-AdamW/pg2"),
+        ("lr-AdamW-momentum", "lr-AdamW-momentum"),
+        ("train_loss_step", "loss"),
+        ("train_loss_epoch", "train_loss_epoch"),
     ],
 )
 def test_a_name_may_stand_beside_its_group_or_be_written_as_one_word(printed: str, known: str) -> None:
