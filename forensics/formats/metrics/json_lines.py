@@ -1,6 +1,7 @@
 """JSON records of metrics, each an object with a step: LLaMA-Factory, OpenMMLab, detectron2, RLlib, W&B, custom.
 
-They are lines, or one list, as `json.dump(trainer.state.log_history)` and custom loops write it.
+They are lines, or one list, as `json.dump(trainer.state.log_history)` and custom loops write it, or one object with a
+list of each metric, as `json.dump(history.history)` does.
 
 NaN may stand as a bare literal or as a string. Nested objects are joined with `/`; a nested `config` becomes facts. A
 record that names a held-out split gets that split before its names. Where a writer counts iterations anew in each
@@ -19,6 +20,7 @@ from typing import cast
 from msgspec import Struct, field
 
 from forensics.errors import NotMine
+from forensics.formats.metrics._json_columns import columns_of, may_be_columns
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
 from forensics.formats.rows.json_records import JsonLines, JsonList, number, places, record_of
@@ -73,12 +75,17 @@ class _State(Struct):
     growth=8,
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one file of JSON lines, or of a list.
+    """Read one file of JSON lines, of a list, or of an object of lists.
 
     Raises:
         NotMine: when none of the first records is an object with a step and a number beside it.
     """
     head = opened.text_head(_HEAD_BYTES)
+    if may_be_columns(head) and (columns := columns_of(document(opened, limits))) is not None:
+        state = _read(columns, opened, MetricRows(out, limits))
+        out.format("json columns")
+        settle_document(opened, out, records=state.seq)
+        return
     listed = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
     _sniff([head[begin:end] for begin, end in places(head).spans] if listed else head.split(b"\n"), opened.budget)
     records = JsonList(places(document(opened, limits)), out) if listed else JsonLines(opened, out)

@@ -137,3 +137,21 @@ def test_an_axis_that_was_not_chosen_is_kept_where_it_says_something_else(run: R
     data = b'{"step": 5, "global_step": 5, "total_timesteps": 640, "loss": 1.0}\n'
     metrics = run(read, "m.jsonl", data).table("metrics")
     assert metrics.select("raw_name", "value").rows() == [("total_timesteps", 640.0), ("loss", 1.0)]
+
+
+def test_an_object_of_lists_is_a_record_for_each_place_in_them(run: Run) -> None:
+    data = b'{"loss": [3.0, 2.5, NaN],\n "val_losses": [3.1, null, 2.6],\n "lr": [0.1], "model": "gpt", "best": 2.5}'
+    wrote = run(read, "history.json", data)
+    assert [step for step, _ in wrote.points("loss")] == [1, 2, 3]
+    assert wrote.points("eval_loss")[-1] == (3, 2.6)
+    assert set(wrote.table("metrics")["name"]) == {"loss", "eval_loss"}
+    counted = run(read, "history.json", b'{"step": [10, 20], "loss": [3.0, 2.5]}')
+    assert counted.points("loss") == [(10, 3.0), (20, 2.5)]
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"loss": [3.0]}', b'{"names": ["a", "b"], "loss": 2.0}', b'{"loss": [3.0, 2.5], "cut": [1, 2']
+)
+def test_an_object_that_holds_no_two_numbers_of_a_metric_is_left_to_others(data: bytes, run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "history.json", data)
