@@ -89,7 +89,7 @@ def _lasting(series: Steady, settings: Settings) -> Change | None:
         sure = strict is not None and strict.kind == "lasting"
         if found.form == "ramp" and not sure:  # to levels a climb is noise of long memory; the climb itself may be sure
             alone = _ramp_alone(series, settings, ramp)
-            return replace(found, confirmed=alone is not None and alone.confirmed)
+            return alone if alone is not None and alone.confirmed else replace(found, confirmed=False)
         return replace(found, confirmed=sure and (not series.multimodal or found.z >= _MODES_Z * settings.z))
     return _ramp_alone(series, settings, ramp) or found
 

@@ -69,9 +69,9 @@ class Clock:
 
     @property
     def name(self) -> str:
-        """Give the name as it was printed."""
+        """Give the name as it was printed; a time between records is that, whatever metric the records hold."""
         first = self.row(0)
-        return str(first["raw_name"] or first["name"])
+        return "the time between records" if self.form == _WALL.form else str(first["raw_name"] or first["name"])
 
     def row(self, index: int) -> dict[str, Any]:
         """Give the metric row of a record, with its columns here."""
