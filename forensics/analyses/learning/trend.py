@@ -11,7 +11,7 @@ from forensics.analyses.learning.level import Level
 from forensics.case.curves.loss import Curve
 from forensics.stats.correlation import Noise
 from forensics.stats.running import ratio_of
-from forensics.stats.spread import median_of
+from forensics.stats.spread import Floats, median_of
 
 _FEWEST = 20
 #: Records that a level of a trend is the median of, at most.
@@ -24,7 +24,8 @@ class Trend(Struct, frozen=True):
 
     A loss that leaps up at once has its first record for a first level. `fall` is the logarithm of first over last
     level, `late_fall` that of the third over the last quarter, each with the standard error of the difference.
-    `settled` is the first position from which the level stays near the last one. `fell` is the logarithm of the first
+    `settled` is the first position from which the level stays near the last one; a moving level is too slow for a fall
+    within the first records, which is over with the first of them that is near. `fell` is the logarithm of the first
     over the lowest moving level.
     """
 
@@ -50,7 +51,7 @@ def trend_of(level: Level | None) -> Trend | None:
     first = float(y[0]) if first > y[0] + _LEAP else first
     third, fourth = median_of(y[n - 2 * quarter : n - quarter]), median_of(y[-quarter:])
     away = np.flatnonzero(np.abs(middle - fourth) > max(0.02, 4 * noise.of_level(min(51, n / 10))))
-    settled = int(away[-1]) + 1 if len(away) else 0
+    settled = int(away[-1]) + 1 if len(away) else _above_at_first(y, fourth, noise)
     return Trend(
         records=n,
         first=ratio_of(first),
@@ -63,6 +64,12 @@ def trend_of(level: Level | None) -> Trend | None:
         settled=int(place[min(settled, n - 1)]),
         noise=noise,
     )
+
+
+def _above_at_first(y: Floats, level: float, noise: Noise) -> int:
+    """Count the first records, a tenth of all at most, that lie above a level by more than noise."""
+    near = np.flatnonzero(y[: max(1, len(y) // 10)] - level <= max(0.02, 4 * noise.sd))
+    return int(near[0]) if len(near) else 0
 
 
 def from_the_start(curve: Curve) -> bool:

@@ -195,10 +195,10 @@ def _uniform_loss_finding(
     return uniform_loss.finding(
         f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))} is the cost of chance",
         f"first level {number(trend.first)}, last level {number(trend.last)}, over {trend.records} records",
-        proof(curve.row(-1), curve.row(0), *(fact_evidence(s.row) for s in said if s is not None)),
+        proof(curve.row(0), curve.row(-1), *(fact_evidence(s.row) for s in said if s is not None)),
         onset_at(curve.row(0)),
         severity="info" if mocked else "error" if certain else "warning",
-        confidence="high" if certain else "low",
+        confidence="high" if certain else "low" if known is None else "medium",
         numbers={"level": trend.last, "ln_vocab": log(vocab), "vocab": vocab},
     )
 

@@ -17,6 +17,7 @@ from forensics.analyses.learning.lr_schedule import schedule_of
 from forensics.analyses.learning.trend import WINDOW, trend_of
 from forensics.case.curves.loss import beside, curves
 from forensics.case.progress import ledger
+from forensics.diagnosis.precedence import leads, preference
 from forensics.model import EvidenceRole, Finding, Severity
 from forensics.registry import load
 from forensics.stats.correlation import noise_about
@@ -111,6 +112,20 @@ def test_chance_over_a_known_vocabulary_is_an_error_and_over_a_usual_one_a_warni
     loss = noisy(np.full(200, math.log(50257)), 0.003)
     assert [f.severity for f in said("LRN007", run_with({"model.vocab_size": "50257"}, loss=loss))] == [Severity.ERROR]
     assert [f.severity for f in said("LRN007", run_with(loss=loss))] == [Severity.WARNING]
+
+
+def test_chance_over_a_known_vocabulary_leads_what_says_only_that_the_loss_did_not_fall() -> None:
+    run = run_with({"vocab_size": "50257"}, every=10, loss=noisy(np.full(50, math.log(50257)), 0.003))
+    [symptom], [cause] = said("LRN005", run), said("LRN007", run)
+    assert not leads(symptom, cause)
+    assert preference(cause) < preference(symptom)
+
+
+@pytest.mark.parametrize(("falls_over", "told"), [(3, True), (40, False)])
+def test_a_loss_that_fell_within_its_first_records_and_never_again_is_on_a_plateau(falls_over: int, told: bool) -> None:
+    loss = noisy(2.9 + 0.8 * np.exp(-np.arange(70) / falls_over), 0.005)
+    run = run_with({"adapter": "lora", "weight_decay": "0.4"}, loss=loss, lr=np.full(70, 2e-4))
+    assert [f.cause for f in said("LRN006", run)] == (["weight_decay_high"] if told else [])
 
 
 def test_an_attempt_that_ended_at_chance_says_nothing_of_a_longer_one() -> None:
