@@ -36,7 +36,7 @@ def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
     yield gradnorm_spike.finding(
         f"the {what} rose to {number(rise.row['value'])} at {at_step(rise.step)}, {rise.ratio:.3g} times its usual"
         f" value; training was not finite from {at_step(found.step)} on",
-        f"{above}, {rise.lead} records before the first bad one: an optimization blow-up, not a bad sample",
+        f"{above}, {rise.lead} {'record' if rise.lead == 1 else 'records'} before the first bad one: an optimization blow-up, not a bad sample",
         proof(rise.row, *found.evidence()),
         found.onset,
         confidence="high" if rise.metric == "grad_norm" else "medium",
