@@ -33,7 +33,7 @@ _SPREAD = 2.0  # times the median pause: one that is far longer than the others 
 _IN_PAUSES = frozenset({"stalls", "pauses"})  # what they cost shows in a mean, not in a median
 _HALF, _ALL_SLOWER = 1.5, 0.75  # times the time of the fastest tenth before, and the share of `z` that suffices then
 _BY_LEVEL = frozenset({"jump", "ramp"})
-_UNITS_OF_WORK = frozenset({"token", "sample", "token/device"})
+_UNITS_OF_WORK = frozenset({"token", "sample", "token/device", "position"})
 
 
 class Gravity(Struct, frozen=True):
@@ -143,7 +143,8 @@ def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
     last = middle if change.form in {"ramp", *_IN_PAUSES} else max((middle, *change.cuts))
     begin, onset, level, end = (int(series.steps[at]) for at in (0, middle, last, change.end - 1))
     ratio = change.ratio**0.5 if change.form == "ramp" else change.ratio
-    alike = [c for c in clocks(run) if c.unit in _UNITS_OF_WORK and c.attempt == clock.attempt and c.form != "wall"]
+    alike = [c for c in clocks(run) if c.unit in _UNITS_OF_WORK and c.attempt == clock.attempt]
+    alike = [c for c in alike if c.form != "wall" or clock.form == "wall"]
     own = [c for c in alike if (c.source, c.rank) == (clock.source, clock.rank)]
     for rate in own or alike:
         at = rate.rows["at"]

@@ -122,7 +122,9 @@ def clocks(run: Run) -> tuple[Clock, ...]:
     named = keys_of(run).select("name", "raw_name").unique(maintain_order=True)
     known = {pair: found for pair in named.iter_rows() if (found := pace_of(*pair)) is not None}
     busy = _busy_steps(run)
-    found = [*_named_clocks(known, run), *_bar_clocks(run), *_wall_clocks(run)]
+    work = work_of(run)
+    walls = [one for wall in _wall_clocks(run) for one in (wall, *per_work(wall, work))]
+    found = [*_named_clocks(known, run, work), *_bar_clocks(run), *walls]
     out = [c for clock in found if len(c := _busy_marked(clock, busy)) >= 2]
     return tuple(sorted(out, key=lambda c: (c.source, c.attempt, -1 if c.rank is None else c.rank, c.order)))
 
@@ -147,8 +149,9 @@ def best_clocks(run: Run, *, fewest: int, coarsest: float = 0.025) -> Iterator[C
             yield from (c for c in long if c.form == "wall" and c is not best and c.resolution <= coarsest)
 
 
-def _named_clocks(known: dict[tuple[str | None, str | None], PaceName], run: Run) -> Iterator[Clock]:
-    work = work_of(run)
+def _named_clocks(
+    known: dict[tuple[str | None, str | None], PaceName], run: Run, work: pl.DataFrame
+) -> Iterator[Clock]:
     running = dict(_by_place(run, pl.col("name") == "train_time_s"))
     for (name, raw), meaning in known.items():  # one after the other, as all together take the memory of all
         own = pl.col("name").eq_missing(pl.lit(name)) & pl.col("raw_name").eq_missing(pl.lit(raw))

@@ -236,6 +236,19 @@ def test_twice_the_time_for_twice_the_work_is_not_slower(work: str) -> None:
     assert found(printed_run("step_time_s", times, **{work: [512.0] * 60}))
 
 
+@pytest.mark.parametrize(("longer", "slower"), [(1024.0, False), (512.0, True)])
+def test_time_stamps_beside_longer_sequences_are_not_slower(longer: float, slower: bool) -> None:
+    paces = noisy(60, 2.0, 18, 0.01) + noisy(60, 4.0, 19, 0.01)
+    stamps = [round(at * 1e9) for at in accumulate(paces)]
+    series = {"loss": [3.0 - i / 100 for i in range(120)], "seq_len": [512.0] * 60 + [longer] * 60}
+    rows = [
+        {"source": "run.log", "seq": i, "step": i, "name": key, "raw_name": key, "value": value, "t_ns": stamp}
+        for key, values in series.items()
+        for i, (value, stamp) in enumerate(zip(values, stamps, strict=True))
+    ]
+    assert bool(found(run_of("run", {"metrics": pl.DataFrame(rows)}))) is slower
+
+
 def test_a_changed_log_interval_is_not_slower() -> None:
     clock = [0.2 * step for step in [*range(40), *range(40, 400, 10)]]
     steps = [*range(40), *range(40, 400, 10)]
