@@ -70,7 +70,8 @@ def _beside(runs: Sequence[Run], reports: Sequence[Report]) -> list[str]:
 class _Judge(Struct):
     """Judges places by some settings, against the runs `bases`, and looks failures up in the `past`.
 
-    `told` is how runs were told apart and what they tell of each other, `read` the runs of which that speaks.
+    `told` is how runs were told apart and what they tell of each other and of the baselines, which are `good`; `read`
+    the runs of which that speaks.
     """
 
     asked: Asked
@@ -79,6 +80,7 @@ class _Judge(Struct):
     past: History
     told: list[str] = field(default_factory=list[str])
     read: list[Run] = field(default_factory=list[Run])
+    good: list[Report] = field(default_factory=list[Report])
 
     def reports(self, place: Place) -> Iterator[Report]:
         many = fleet_of(place)
@@ -94,6 +96,9 @@ class _Judge(Struct):
         if len(runs) > 1:
             self.read += runs
             self.told += _beside(runs, said)
+        elif self.bases:
+            self.read += [*runs, *self.bases]
+            self.told += _beside([*runs, *self.bases], [*said, *self._of_bases()])
 
     def _of_fleet(self, place: Place, many: Fleet) -> Iterator[Report]:
         """Judge run by run; one that cannot be read, or on which the judging fails, costs itself."""
@@ -162,6 +167,12 @@ class _Judge(Struct):
         if self.asked.figures:
             report = pipeline.with_figures(run, report)
         return self.asked.reading.shown(report, run, *self.bases)
+
+    def _of_bases(self) -> list[Report]:
+        """What is said of the baselines themselves, judged once."""
+        if not self.good:
+            self.good += [pipeline.report_of(base, self.settings) for base in self.bases]
+        return self.good
 
     def _seen(self, report: Report, now: Past | None) -> Report:
         """Give a report with what the past says of its failure."""
