@@ -32,11 +32,12 @@ def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
     if rise is None:
         return
     what = {"grad_norm": "gradient norm", "lr": "learning rate"}.get(rise.metric, "loss")
+    lead = "a record" if rise.lead == 1 else f"{rise.lead} records"
     above = f"{rise.z:.1f} robust standard deviations above its past" if isfinite(rise.z) else "at once above its peak"
     yield gradnorm_spike.finding(
         f"the {what} rose to {number(rise.row['value'])} at {at_step(rise.step)}, {rise.ratio:.3g} times its usual"
         f" value; training was not finite from {at_step(found.step)} on",
-        f"{above}, {rise.lead} {'record' if rise.lead == 1 else 'records'} before the first bad one: an optimization blow-up, not a bad sample",
+        f"{above}, {lead} before the first bad one: an optimization blow-up, not a bad sample",
         proof(rise.row, *found.evidence()),
         found.onset,
         confidence="high" if rise.metric == "grad_norm" else "medium",
