@@ -161,6 +161,13 @@ def _one_sided(logs: Floats, base: Floats) -> bool:
     return high - middle > max(_BUSY, _SKEW * (middle - low))
 
 
+def coarseness(series: Steady) -> float:
+    """The resolution of a series; one that never changes has the unit in which its only value is printed."""
+    value = series.seconds[:1]
+    still = float(np.ptp(series.seconds)) == 0.0
+    return max(series.resolution, _printed_in(value, float(value[0])) / float(value[0])) if still else series.resolution
+
+
 def resolution(seconds: Floats, quantum: float = 0.0) -> float:
     """Printing unit over the median: the smallest difference of two values, where all are multiples of it.
 
@@ -172,9 +179,14 @@ def resolution(seconds: Floats, quantum: float = 0.0) -> float:
     if seen and not _are_multiples(distinct, seen):
         seen = 0.0
     if seen and len(distinct) < _FEW_VALUES:
-        powers = (10.0**power for power in range(floor(log10(seen)), _FINEST, -1))
-        seen = next((unit for unit in powers if _are_multiples(distinct, unit)), 0.0)
+        seen = _printed_in(distinct, seen)
     return max(seen, quantum) / median_of(seconds)
+
+
+def _printed_in(values: Floats, most: float) -> float:
+    """The largest power of ten, up to `most`, of which values are multiples; 0 where none is."""
+    powers = (10.0**power for power in range(floor(log10(most)), _FINEST, -1))
+    return next((unit for unit in powers if _are_multiples(values, unit)), 0.0)
 
 
 def _are_multiples(seconds: Floats, unit: float) -> bool:

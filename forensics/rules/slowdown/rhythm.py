@@ -7,6 +7,7 @@ from msgspec import Struct
 from forensics.analyses.pace.account import COARSE, Paced, Pauses, paced, pauses_of
 from forensics.analyses.pace.clocks import Clock
 from forensics.analyses.pace.pauses import Comb
+from forensics.analyses.pace.steady import coarseness
 from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, rule
 from forensics.stats.changes import Modes, modes_of
 
@@ -145,17 +146,18 @@ class Coarse(Struct, frozen=True):
 def step_times_too_coarse(run: Run, cfg: Coarse) -> Findings:
     """Tell the first clock that says nothing about slowdowns, where no finer one of its source does."""
     for one in paced(run):
-        if one.change is None and one.steady.resolution > cfg.unit and len(one.steady) >= cfg.records:
-            yield _too_coarse_finding(one)
+        unit = coarseness(one.steady)
+        if one.change is None and unit > cfg.unit and len(one.steady) >= cfg.records:
+            yield _too_coarse_finding(one, unit)
             return
 
 
-def _too_coarse_finding(one: Paced) -> Finding:
-    share = 100 * one.steady.resolution
+def _too_coarse_finding(one: Paced, unit: float) -> Finding:
+    share = 100 * unit
     return step_times_too_coarse.finding(
         f"{one.clock.name} is rounded to {share:.0f} % of a step time, so smaller slowdowns are invisible",
         "no change was found, which says nothing about changes below the printing unit"
         + "".join(f"; {note}" for note in one.clock.notes),
         proof(one.row(0)),
-        numbers={"resolution": one.steady.resolution, "records": len(one.steady)},
+        numbers={"resolution": unit, "records": len(one.steady)},
     )
