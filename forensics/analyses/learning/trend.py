@@ -16,14 +16,17 @@ from forensics.stats.spread import Floats, median_of
 _FEWEST = 20
 #: Records that a level of a trend is the median of, at most.
 WINDOW = 51
+#: A single value stands out of noise by so many deviations.
+_CLEAR = 4.0
 _LEAP = log(1.2)  # of the first records over the very first one: no noise of a loss that only begins
 
 
 class Trend(Struct, frozen=True):
     """Levels of one curve: of its first twentieth, its third and last quarter, its last fifth, and the lowest.
 
-    A loss that leaps up at once has its first record for a first level. `fall` is the logarithm of first over last
-    level, `late_fall` that of the third over the last quarter, each with the standard error of the difference.
+    A loss that leaps up at once, or falls within the first records, has its first record for a first level. `fall` is
+    the logarithm of first over last level, `late_fall` that of the third over the last quarter, each with the standard
+    error of the difference.
     `settled` is the first position from which the level stays near the last one; a moving level is too slow for a fall
     within the first records, which is over with the first of them that is near. `fell` is the logarithm of the first
     over the lowest moving level.
@@ -48,7 +51,8 @@ def trend_of(level: Level | None) -> Trend | None:
     y, place, middle, noise, n = level.y, level.place, level.middle, level.noise, len(level.y)
     head, tail, quarter = max(5, n // 20), n // 5, n // 4
     first, last = median_of(y[:head]), median_of(y[-tail:])
-    first = float(y[0]) if first > y[0] + _LEAP else first
+    if first > y[0] + _LEAP or min(y[0], y[1]) - first > _CLEAR * noise.sd:
+        first = float(y[0])
     third, fourth = median_of(y[n - 2 * quarter : n - quarter]), median_of(y[-quarter:])
     away = np.flatnonzero(np.abs(middle - fourth) > max(0.02, 4 * noise.of_level(min(51, n / 10))))
     settled = int(away[-1]) + 1 if len(away) else _above_at_first(y, fourth, noise)
@@ -68,7 +72,7 @@ def trend_of(level: Level | None) -> Trend | None:
 
 def _above_at_first(y: Floats, level: float, noise: Noise) -> int:
     """Count the first records, a tenth of all at most, that lie above a level by more than noise."""
-    near = np.flatnonzero(y[: max(1, len(y) // 10)] - level <= max(0.02, 4 * noise.sd))
+    near = np.flatnonzero(y[: max(1, len(y) // 10)] - level <= max(0.02, _CLEAR * noise.sd))
     return int(near[0]) if len(near) else 0
 
 

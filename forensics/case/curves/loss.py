@@ -120,9 +120,29 @@ def _series(index: Index, wanted: NDArray[np.bool_]) -> dict[tuple[Any, ...], li
 
 
 def beside(run: Run, curve: Curve, name: str) -> Curve | None:
-    """Give the longest curve of another metric from the same source, attempt and rank; None when there is none."""
+    """Give the longest curve of another metric from the same source, attempt and rank; None when there is none.
+
+    Where each file holds one metric, as MLflow's do, it is the curve of the file beside it.
+    """
     near = _by_file(run).get((name, curve.source, curve.attempt), ())
+    if not near and curve.source in _of_one_metric(run):
+        folder = _folder(curve.source)
+        files = (file for file in sorted(_of_one_metric(run)) if _folder(file) == folder)
+        near = [one for file in files for one in _by_file(run).get((name, file, curve.attempt), ())]
     return max((c for c in near if c.rank in {curve.rank, None}), key=len, default=None)
+
+
+def _folder(source: str) -> str:
+    return source.rpartition("/")[0]
+
+
+@derived
+def _of_one_metric(run: Run) -> frozenset[str]:
+    """The sources that hold one metric alone."""
+    names: dict[str, set[str]] = {}
+    for name, source, _ in _by_file(run):
+        names.setdefault(source, set()).add(name)
+    return frozenset(source for source, held in names.items() if len(held) == 1)
 
 
 @derived

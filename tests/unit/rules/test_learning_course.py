@@ -121,7 +121,7 @@ def test_chance_over_a_known_vocabulary_leads_what_says_only_that_the_loss_did_n
     assert preference(cause) < preference(symptom)
 
 
-@pytest.mark.parametrize(("falls_over", "told"), [(3, True), (40, False)])
+@pytest.mark.parametrize(("falls_over", "told"), [(1, True), (3, True), (40, False)])
 def test_a_loss_that_fell_within_its_first_records_and_never_again_is_on_a_plateau(falls_over: int, told: bool) -> None:
     loss = noisy(2.9 + 0.8 * np.exp(-np.arange(70) / falls_over), 0.005)
     run = run_with({"adapter": "lora", "weight_decay": "0.4"}, loss=loss, lr=np.full(70, 2e-4))
@@ -253,6 +253,15 @@ def test_a_curve_finds_what_its_own_source_logs_beside_it() -> None:
     assert found is not None
     assert found.raw_name == "grad_norm"
     assert beside(run, loss, "lr") is None
+
+
+@pytest.mark.parametrize(("file", "known"), [("mlruns/0/a/metrics/lr", True), ("mlruns/0/b/metrics/lr", False)])
+def test_a_curve_finds_the_file_of_another_metric_beside_its_own(file: str, known: bool) -> None:
+    rows = run_with(loss=FLAT, lr=FLAT).scan("metrics").collect()
+    loss, lr = (rows.filter(pl.col("name") == name) for name in ("loss", "lr"))
+    files = (loss.with_columns(source=pl.lit("mlruns/0/a/metrics/loss")), lr.with_columns(source=pl.lit(file)))
+    (curve,) = curves(run := run_of("test", {"metrics": pl.concat(files)}), "loss")
+    assert (beside(run, curve, "lr") is not None) is known
 
 
 def test_every_finding_of_a_bad_run_shows_rows_that_exist() -> None:
