@@ -42,10 +42,15 @@ def why_none(run: Run, shape: Shape | None) -> str:
     if last.is_empty():
         return ""
     step, state, why = last.select("step", "state", "why").row(0)
-    return f"step {step} is {state} ({why})" if state is not None else f"step {step} was saved after the first bad one"
+    return _said(step, state, why) if state is not None else f"step {step} was saved after the first bad one"
 
 
 def why_unusable(checkpoints: Sequence[JudgedCheckpoint]) -> str:
     """Say what is wrong with the last of some checkpoints of which none is clean; empty without one."""
     last = checkpoints[-1] if checkpoints else None
-    return f"step {last.step} is {last.state} ({last.why})" if last is not None else ""
+    return _said(last.step, last.state, last.why) if last is not None else ""
+
+
+def _said(step: int, state: str, why: str) -> str:
+    words = {"unknown": "nobody knows whether the one of step {} is clean", "dirty": "the one of step {} is tainted"}
+    return f"{words.get(state, 'step {} is ' + state).format(step)} ({why})"

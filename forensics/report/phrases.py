@@ -51,9 +51,14 @@ def ranks(culprits: Iterable[int]) -> str:
 
 
 def onset(value: Onset) -> str:
-    """`step 412 (last good 411), rank 3, 2026-01-02T03:04:05Z`, or an empty text when nothing is known."""
+    """`step 412 (last good 411), rank 3, 2026-01-02T03:04:05Z`, or an empty text when nothing is known.
+
+    Where the last step that was logged was good, it is `after step 412`: no step says when it went wrong.
+    """
     parts: list[str] = []
-    if value.step is not None:
+    if value.step is not None and value.step == value.step_lo:
+        parts.append(f"after step {value.step}")
+    elif value.step is not None:
         good = f" (last good {value.step_lo})" if value.step_lo is not None else ""
         parts.append(f"step {value.step}{good}")
     if value.rank is not None:

@@ -208,7 +208,7 @@ def _large(rows: Sequence[Row]) -> set[str]:
 def _finding(before: Row, after: Row, count: int) -> Finding:
     return identical.finding(
         f"two results of different checkpoints are equal in all {count} metrics, to the last digit",
-        "different weights do not give equal scores in every task",
+        "one of the two was copied or came from a cache, or both evaluated the same weights",
         proof(result_evidence(after), result_evidence(before)),
         Onset(step=after["step"], step_lo=before["step"]),
         confidence="high" if count >= _FEWEST else "medium",

@@ -24,7 +24,7 @@ _SEVERITY = {
 _AFTER = {
     Status.FAILED: "it does not become finite again",
     Status.INTERMITTENT: "it alternates between finite and non-finite values",
-    Status.TRANSIENT: "training went on finite",
+    Status.TRANSIENT: "the values after it are finite again",
     Status.EARLIER: "a later attempt trains on with finite losses",
 }
 

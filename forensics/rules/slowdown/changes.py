@@ -180,7 +180,7 @@ def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
         temporary_slowdown,
         one,
         change,
-        f"the time per {one.clock.unit} rose to {change.ratio:.2f} times from step {one.at(change.first)} "
+        f"the time per {one.clock.unit} rose to {change.ratio:.2f} times what it was from step {one.at(change.first)} "
         f"to step {last}, then came back",
         severity="warning" if lost >= cfg.lost and change.z >= cfg.z else "info",
         numbers={"before_s": number(change.before), "ratio": change.ratio, "end_step": last, "lost": lost},

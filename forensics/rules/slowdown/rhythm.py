@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from forensics.analyses.pace.account import COARSE, Paced, Pauses, paced, pauses_of
 from forensics.analyses.pace.clocks import Clock
-from forensics.analyses.pace.pauses import Comb
 from forensics.analyses.pace.steady import coarseness
 from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, rule
 from forensics.stats.changes import Modes, modes_of
@@ -106,7 +105,10 @@ def _at_saves(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
 def _periodic(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
     rows = [clock.row(int(i)) for i in found.records[:3]]
     unknown = found.share - min(found.share, found.saving + found.evaluating)
-    said = ", ".join(_period(comb) for comb in found.combs)
+    teeth: dict[int, int] = {}
+    for comb in found.combs:  # saves and evaluations of one period come at other steps of it
+        teeth[comb.period] = teeth.get(comb.period, 0) + comb.teeth
+    said = ", ".join(f"every {period} steps ({count} times)" for period, count in teeth.items())
     return periodic_pauses.finding(
         f"pauses {said} take {100 * found.share:.0f} % of the time",
         f"{len(found.records)} records stand out; saves take {100 * found.saving:.0f} % of the time "
@@ -122,10 +124,6 @@ def _periodic(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
             "unknown": unknown,
         },
     )
-
-
-def _period(comb: Comb) -> str:
-    return f"every {comb.period} steps ({comb.teeth} times)"
 
 
 class Coarse(Struct, frozen=True):

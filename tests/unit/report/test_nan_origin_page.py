@@ -70,7 +70,7 @@ def test_the_answer_in_a_word(origin: NanOrigin, word: str) -> None:
 def test_why_no_checkpoint_is_usable_is_told() -> None:
     dirty = (JudgedCheckpoint(500, "out/500", "dirty", "saved after the first NaN"),)
     origin = NanOrigin("from_start", 1, "loss", checkpoints=dirty)
-    assert "step 500 is dirty (saved after" in " ".join(said(origin).split())
+    assert "the one of step 500 is tainted (saved after" in " ".join(said(origin).split())
     assert "none was found" in said(NanOrigin("from_start", 1, "loss"))
 
 

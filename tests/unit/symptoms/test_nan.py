@@ -28,7 +28,7 @@ def test_checkpoints_after_an_isolated_nan_are_usable_when_the_log_says_that_the
     text = told(run)
     assert text.startswith("SUSPECT")
     assert "those after step 120 are usable because its update was skipped" in text
-    assert "training went on finite; the log says that its update was skipped" in text
+    assert "the values after it are finite again; the log says that its update was skipped" in text
 
 
 def test_a_skip_far_from_the_nan_says_nothing_of_it(tmp_path: Path) -> None:
