@@ -246,3 +246,29 @@ def test_a_broken_run_is_found(
     with capsys.disabled():
         print(f"\n{rule} {damage.__name__}: found in {hits} of {count}")  # noqa: T201 - the rates are what is measured
     assert hits >= 0.95 * count
+
+
+def episodes(seed: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Rewards of episodes that learn, and some that are lost: of any scale and sign, with noise that wanders."""
+    chance = np.random.default_rng(seed)
+    count, rho = int(chance.choice([25, 50, 100, 400])), float(chance.choice([0.0, 0.5, 0.9]))
+    scale, t = 10.0 ** chance.uniform(-2, 3), np.linspace(0, 1, count)
+    base = float(chance.choice([0.0, -1.0, 0.2])) * scale
+    noise = scale * chance.uniform(0.01, 0.1) * wander(chance, count, rho)
+    learned = base + scale * (1 - np.exp(-chance.uniform(1, 6) * t)) + noise
+    late = base + scale / (1 + np.exp(-12 * (t - chance.uniform(0.2, 0.8)))) + noise
+    dip, begin = learned.copy(), int(count * chance.uniform(0.3, 0.6))
+    dip[begin : begin + max(1, count // 12)] -= chance.uniform(0.3, 0.9) * scale
+    knee = chance.uniform(0.3, 0.7)
+    gone = (t > knee) * chance.uniform(0.8, 1.3) * np.minimum(1, (t - knee) / 0.1)
+    return {"learned": learned, "late": late, "dip": dip}, {
+        "lost": base + scale * (np.minimum(1, t / knee) - gone) + noise
+    }
+
+
+def test_rewards_of_episodes_that_are_lost_are_found_and_healthy_ones_are_not() -> None:
+    healthy, lost = zip(*(episodes(SEED + i) for i in range(COUNT)), strict=True)
+    quiet = [rl_run({"ep_rew_mean": values}) for kinds in healthy for values in kinds.values()]
+    assert sum(bool(warned(run, "RLX012")) for run in quiet) <= 0.01 * len(quiet)
+    fallen = [rl_run({"ep_rew_mean": kinds["lost"]}) for kinds in lost]
+    assert sum(bool(warned(run, "RLX012")) for run in fallen) >= 0.9 * len(fallen)

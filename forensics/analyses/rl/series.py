@@ -65,7 +65,26 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
     named = _named(run)
     if not named.height:
         return ()
-    wanted = named.filter(pl.col("quantity").is_in([*quantities]))
+    return _series(run, named.filter(pl.col("quantity").is_in([*quantities])))
+
+
+def episode_series(run: Run) -> tuple[RlSeries, ...]:
+    """Give what the episodes of an environment earned, and how far each update moved the policy that plays it.
+
+    A mean reward is one of episodes where its source prints the length of episodes, too.
+    """
+    named = _printed(run)
+    if not named.height or not named["quantity"].is_in(["episode_reward", "episode_length"]).any():
+        return ()
+    is_game = pl.col("quantity").is_in(["episode_reward", "episode_length"]).any().over("source")
+    has_length = (pl.col("quantity") == "episode_length").any().over("source")
+    is_reward = (pl.col("quantity") == "reward") & has_length
+    own = named.with_columns(quantity=pl.when(is_reward).then(pl.lit("episode_reward")).otherwise("quantity"))
+    wanted = own.filter(is_game & pl.col("quantity").is_in(["episode_reward", "update_kl", "clip_ratio"]))
+    return _series(run, wanted.select("source", "raw_name", "printed", "plain", "quantity"))
+
+
+def _series(run: Run, wanted: pl.DataFrame) -> tuple[RlSeries, ...]:
     if not wanted.height:
         return ()
     sources = wanted["source"].unique().to_list()
@@ -86,6 +105,20 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
         if key not in found or part.height > found[key].rows.height:
             found[key] = RlSeries(str(quantity), str(part["printed"][0]), str(source), part)
     return tuple(found[key] for key in sorted(found))
+
+
+@derived
+def _printed(run: Run) -> pl.DataFrame:
+    """Names that mean a quantity, in sources of any kind: source, raw_name, printed, plain, quantity."""
+    names = metric_names(run).select("source", "name", raw_name=pl.coalesce("raw_name", "name"), printed=_PRINTED)
+    names = names.unique(["source", "name", "raw_name"], maintain_order=True)
+    known = _quantities(names.select("raw_name", "name", "printed").unique(maintain_order=True))
+    return (
+        names.join(known, on=["raw_name", "name", "printed"], how="inner", maintain_order="left")
+        .filter(pl.col("quantity").is_not_null())
+        .unique(["source", "raw_name"], maintain_order=True)
+        .sort("source", "raw_name")
+    )
 
 
 @derived
@@ -117,7 +150,8 @@ def _quantities(names: pl.DataFrame) -> pl.DataFrame:
 
     The printed name decides; one that no row knows is looked up by its canonical name.
     """
-    named = names.with_columns(plain=pl.col("printed").str.to_lowercase().str.replace(_PREFIX, "")).drop_nulls("plain")
+    plain = pl.col("printed").str.to_lowercase().str.replace_all(" ", "_", literal=True).str.replace(_PREFIX, "")
+    named = names.with_columns(plain=plain).drop_nulls("plain")
     by_plain, by_name = (_meanings(named[column].unique()) for column in ("plain", "name"))
     pairs = named.select("plain", "name").iter_rows()
     found = [by_plain.get(plain) or by_name.get(name) or (None, False) for plain, name in pairs]

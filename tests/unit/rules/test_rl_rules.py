@@ -248,3 +248,39 @@ def test_a_flat_series_correlates_with_nothing() -> None:
     a = pl.DataFrame({"at": [1, 2, 3, 4], "value": [1.0, 2.0, 3.0, 4.0]})
     assert together(a, a.with_columns(value=pl.lit(1.0))) == 0.0
     assert together(a, a) == pytest.approx(1.0)
+
+
+COLLAPSED = [*range(20, 200, 12), 195.0, 160.0, 90.0, 40.0, 30.0, 28.0, 31.0, 29.0, 30.0]
+EPISODES = [
+    "rollout/ep_rew_mean", "ep_rewmean", "episode_reward_mean", "env_runners/episode_return_mean",
+    "charts/episodic_return", "AverageEpRet", "Environment/Cumulative Reward", "EpRewMean", "Mean episode reward",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EPISODES)
+def test_an_episode_reward_that_is_lost_is_found_under_the_name_of_each_library(name: str) -> None:
+    only = [f for f in found(rl_run({name: COLLAPSED})) if f.rule == "RLX012"]
+    assert [f.cause for f in only] == ["episode_reward_falls"]
+    assert only[0].onset.step is not None
+    assert 17 <= only[0].onset.step <= 19
+
+
+@pytest.mark.parametrize("name", ["eval/episode_reward_mean", "episode_reward_max", "Episode_Reward/lin_vel", "fps"])
+def test_a_part_or_an_evaluation_of_an_episode_reward_is_not_the_reward(name: str) -> None:
+    assert "RLX012" not in ids(rl_run({name: COLLAPSED}))
+
+
+def test_a_mean_reward_is_one_of_episodes_beside_their_length_only() -> None:
+    assert "RLX012" in ids(rl_run({"Mean reward": COLLAPSED, "Mean episode length": [200.0] * len(COLLAPSED)}))
+    assert "RLX012" not in ids(rl_run({"Mean reward": COLLAPSED}))
+
+
+def test_an_episode_reward_that_dips_and_comes_back_is_no_fall() -> None:
+    assert "RLX012" not in ids(rl_run({"episode_reward_mean": [*COLLAPSED, *range(40, 200, 10), *([195.0] * 10)]}))
+
+
+def test_updates_that_move_the_policy_far_explain_the_fall_of_its_reward() -> None:
+    beside = {"ep_rew_mean": COLLAPSED, "approx_kl": [0.08] * len(COLLAPSED)}
+    near = {"ep_rew_mean": COLLAPSED, "approx_kl": [0.008] * len(COLLAPSED)}
+    assert [f.cause for f in found(rl_run(beside)) if f.rule == "RLX012"] == ["policy_steps_large"]
+    assert [f.cause for f in found(rl_run(near)) if f.rule == "RLX012"] == ["episode_reward_falls"]
