@@ -21,11 +21,15 @@ class Persistence(Struct, frozen=True):
 
     `window` records make a running median, which must be beyond the bound in a share `held` of the last `last` records;
     measured on seeded noise, this fires on less than 1 % of healthy series, any single point beyond the bound on more
-    than a third. `trend_z` is the z of Kendall's test over equal parts from which a trend is taken for proven.
+    than a third. Of fewer records than `last` only a value that cannot be chance decides: one that each of the last
+    `few` has, and `most_of_few` of all. `trend_z` is the z of Kendall's test over equal parts from which a trend is
+    taken for proven.
     """
 
     window: int = 10
     last: int = 20
+    few: int = 5
+    most_of_few: float = 0.8
     held: float = 0.8
     most: float = 0.5
     trend_z: float = 4.0
@@ -38,7 +42,10 @@ _RISEN = 3.0
 
 
 class Hit(Struct, frozen=True):
-    """A row that holds of a series: whether red, since which of the finite rows, and the levels at start and end."""
+    """A row that holds of a series: whether red, since which of the finite rows, and the levels at start and end.
+
+    `few` is whether it rests on a few records alone.
+    """
 
     row: Range
     series: RlSeries
@@ -48,13 +55,18 @@ class Hit(Struct, frozen=True):
     first: float
     last: float
     share: float
+    few: bool = False
 
 
 def judge(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
     """Judge a series by a row of the table; None when it is healthy or shorter than the row's test needs."""
     rows = series.finite
-    if rows.height < cfg.last or _last_step(rows) <= row.from_step:
-        return None
+    if rows.height < cfg.last:
+        return _of_few(series, row, cfg) if row.test == "all" else None
+    return _of_many(series, row, cfg) if _last_step(rows) > row.from_step else None
+
+
+def _of_many(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
     if row.unless and _trending(series, replace(row, test=row.unless), cfg) is not None:
         return None
     match row.test:
@@ -80,6 +92,14 @@ def _staying(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
             onset = stay.onset if row.test == "all" else onset_of(raw, held, last=cfg.last, window=cfg.window)
             return _hit(series, row, onset, red=red, share=stay.share)
     return None
+
+
+def _of_few(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
+    """A value that all of the last few records have, and most of all; where the log holds no more."""
+    beyond = _beyond(row, series.finite["value"], red=True)
+    stay = stay_of(beyond, last=cfg.few)
+    fits = beyond.len() >= cfg.few and stay.share == 1.0 and float(beyond.mean() or 0.0) >= cfg.most_of_few  # type: ignore[arg-type] - a column of booleans
+    return replace(_hit(series, row, stay.onset, red=True, share=1.0), few=True) if fits else None
 
 
 def _spread(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:

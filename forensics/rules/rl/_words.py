@@ -19,8 +19,8 @@ def finding_of(hit: Hit, severity: Severity, *, cause: str, note: str = "", othe
     return Finding(
         rule=row.rule,
         shape=Shape.LEARNING,
-        severity=severity,
-        confidence=Confidence.MEDIUM,
+        severity=Severity.WARNING if hit.few and severity is Severity.ERROR else severity,
+        confidence=Confidence.LOW if hit.few else Confidence.MEDIUM,
         title=f"{name} {_moved(hit)} from {at_step(start['at'])} on: {row.meaning}",
         because=f"{_proof(hit)}{healthy}{'; ' + note if note else ''} ({row.source})",
         evidence=(*_evidence(hit), *others),
@@ -64,6 +64,8 @@ def _proof(hit: Hit) -> str:
     if row.test == "often":
         return f"{share} of the last half of the records are {row.op} {row.red:g}"
     bound = f"{row.op} {row.red:g}" if hit.red and row.red is not None else "outside the healthy range"
+    if hit.few:
+        return f"each of the last {hit.rows.height - hit.onset} values is, and the log holds {hit.rows.height}"
     what = "values" if row.test in {"all", "share"} else "running medians of 10"
     return f"{share} of the last 20 {what} are {bound}"
 

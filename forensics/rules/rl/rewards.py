@@ -26,7 +26,8 @@ def reward_zero(run: Run, cfg: Persistence) -> Findings:
     if whole is None and not total and rewards and len(hits) == len(rewards):
         whole = rewards[0].raw_name
     if whole is not None:
-        yield replace(finding_of(hits[whole], Severity.ERROR, cause="reward_zero"), confidence=Confidence.HIGH)
+        zero = finding_of(hits[whole], Severity.ERROR, cause="reward_zero")
+        yield zero if hits[whole].few else replace(zero, confidence=Confidence.HIGH)
         return
     for name, hit in hits.items():
         penalty = stands_for("penalty", name.lower())
@@ -36,25 +37,27 @@ def reward_zero(run: Run, cfg: Persistence) -> Findings:
 
 def _zero(series: RlSeries, every: tuple[RlSeries, ...], cfg: Persistence) -> Hit | None:
     hit = judge(series, range_of("reward_zero" if series.quantity == "reward" else "reward_fn_zero"), cfg)
-    if hit is None or not hit.red or _differs(series, every, cfg):
+    if hit is None or not hit.red or _differs(series, every, cfg.few if hit.few else cfg.last):
         return None
     before = hit.rows.head(hit.onset)["value"]
     if hit.onset and float((before.abs() > 1e-9).sum()) < _PAID_BEFORE * before.len():
         return None
+    if hit.few:
+        return hit
     at = hit.rows["at"].slice(hit.onset)
     steps = at.drop_nulls()
     span = steps[-1] - steps[0] if steps.len() else at.len() - 1  # a record without a step is of one at least
     return hit if span >= cfg.last else None
 
 
-def _differs(series: RlSeries, every: tuple[RlSeries, ...], cfg: Persistence) -> bool:
+def _differs(series: RlSeries, every: tuple[RlSeries, ...], last: int) -> bool:
     """Whether the same reward is known to differ between answers, although its mean is zero."""
     if series.quantity == "reward_fn":
         own = {series.raw_name[: -len("mean")] + "std"}
         others = [s for s in every if s.raw_name in own]
     else:
         others = [s for s in every if s.quantity in {"reward_std", "reward_max", "reward_min"}]
-    return any(bool((s.finite.tail(cfg.last)["value"].abs() > 1e-9).any()) for s in others)
+    return any(bool((s.finite.tail(last)["value"].abs() > 1e-9).any()) for s in others)
 
 
 #: A reward that starts here has no room to rise.
