@@ -34,7 +34,7 @@ TAILS: Mapping[str, str] = MappingProxyType(
         "colon": rf"(?P<key>[A-Za-z_][\w ./%()-]*?)\s*:\s*(?P<value>{NS})",
         "pydict": rf"'(?P<key>[^']+)': (?:np\.float\d+\(|tensor\()?'?(?P<value>{N})",
         "json": rf'"(?P<key>[^"]+)"\s*:\s*"?(?P<value>{N})',
-        "box": rf"\|\s*(?P<key>[A-Za-z_][\w/.]*)\s*\|\s*(?P<value>{N})\s*\|",
+        "box": rf"\|\s*(?P<key>[A-Za-z_%](?:[\w/. %]*[\w%])?)\s*\|\s*(?P<value>{N})\s*\|",
         "tight": rf"(?P<key>[A-Za-z_][\w./@%-]*):(?:np\.float\d+\(|tensor\()?(?P<value>{NS})",
     }
 )

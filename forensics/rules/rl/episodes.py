@@ -6,7 +6,7 @@ from forensics.analyses.rl.episodes import Episodes, Fall, fall_of
 from forensics.analyses.rl.series import RlSeries, episode_series
 from forensics.case.evidence import at_step
 from forensics.knowledge.ranges import Range, range_of
-from forensics.rules.kit import Finding, Findings, Onset, Run, metric_evidence, number, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, metric_evidence, number, onset_at, proof, rule
 from forensics.stats.spread import median
 
 
@@ -49,3 +49,27 @@ def _is_far(series: RlSeries, row: Range, cfg: Episodes) -> bool:
     """Whether most updates move the policy beyond the red flag of a row."""
     values = series.finite["value"]
     return values.len() >= min(cfg.few, 5) and row.red is not None and median(values.tail(cfg.many)) > row.red
+
+
+@rule("RLX013 rl-episode-reward-constant", needs=("metrics",), severity="warning", cause="episode_reward_constant")
+def episode_reward_constant(run: Run, cfg: Episodes) -> Findings:
+    """Find the reward of episodes that is one number, whatever the policy does.
+
+    A reward of zero is one that was not met yet, in a game for long; one above zero may be the best one.
+    """
+    for series in episode_series(run):
+        rows = series.finite
+        if series.quantity != "episode_reward" or rows.height < cfg.few or rows["value"].n_unique() > 1:
+            continue
+        value = float(rows["value"][0])
+        if value >= 0:
+            continue
+        yield episode_reward_constant.finding(
+            f"{series.raw_name} is {number(value)} in every one of {rows.height} records",
+            "a policy that changes earns more or less; one that may explore, too",
+            proof(rows.row(0, named=True), rows.row(-1, named=True)),
+            onset_at(rows.row(0, named=True)),
+            confidence="medium",
+            numbers={"value": value, "records": rows.height},
+        )
+        return

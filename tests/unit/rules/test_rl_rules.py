@@ -284,3 +284,16 @@ def test_updates_that_move_the_policy_far_explain_the_fall_of_its_reward() -> No
     near = {"ep_rew_mean": COLLAPSED, "approx_kl": [0.008] * len(COLLAPSED)}
     assert [f.cause for f in found(rl_run(beside)) if f.rule == "RLX012"] == ["policy_steps_large"]
     assert [f.cause for f in found(rl_run(near)) if f.rule == "RLX012"] == ["episode_reward_falls"]
+
+
+def test_few_answers_that_all_earn_nothing_are_told_without_certainty() -> None:
+    few = {"completions/mean_length": [396.0] * 6, "reward": [0.375, *[0.0] * 5], "reward_std": [0.5, *[0.0] * 5]}
+    only = [f for f in found(rl_run(few)) if f.rule == "RLX001"]
+    assert [(f.severity, f.confidence.value, f.onset.step) for f in only] == [(Severity.WARNING, "low", 2)]
+
+
+def test_four_answers_that_earn_nothing_or_one_that_is_paid_tell_nothing() -> None:
+    four = {"completions/mean_length": [396.0] * 4, "reward": [0.0] * 4, "reward_std": [0.0] * 4}
+    paid = {"completions/mean_length": [396.0] * 6, "reward": [0.0] * 5 + [0.125], "reward_std": [0.0] * 5 + [0.3]}
+    assert ids(rl_run(four)) == []
+    assert ids(rl_run(paid)) == []
