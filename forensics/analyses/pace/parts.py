@@ -27,10 +27,12 @@ class Part(Struct, frozen=True):
     """The median share of a part in its whole over the records of one source; `amount` and `whole` are medians.
 
     `first` and `last` are metric rows of the part. Seconds for data, tokens for padding; `whole` is None where the
-    program prints the share itself.
+    program prints the share itself. `of_sums` is the share of the sums without the record of the largest part: a loader
+    that delivers in bursts lets few steps wait for long, and the median one not at all.
     """
 
     share: float
+    of_sums: float
     amount: float
     whole: float | None
     records: int
@@ -50,7 +52,7 @@ def data_waits(run: Run) -> tuple[Part, ...]:
 def paddings(run: Run) -> tuple[Part, ...]:
     """Padding as a share of the tokens of a step, where a record prints both or the share itself."""
     filled = tuple(_parts(run, named(run, "filled"), named(run, "tokens")))
-    unfilled = [Part(1 - p.share, p.amount, p.whole, p.records, p.first, p.last) for p in filled]
+    unfilled = [Part(1 - p.share, 1 - p.of_sums, p.amount, p.whole, p.records, p.first, p.last) for p in filled]
     told = _parts(run, named(run, "padding"), {})
     return (*unfilled, *told)
 
@@ -95,8 +97,10 @@ def _counts_up(values: pl.Series) -> bool:
 def _part(rows: pl.DataFrame) -> Part:
     late = rows.slice(rows.height // 10)
     whole = late["whole"].median()
+    rest = late.sort("value").head(late.height - 1).select(pl.col("value", "whole").sum())
     return Part(
         share=float(late["share"].median() or 0.0),  # type: ignore[arg-type] # a number: the column is Float64
+        of_sums=min(1.0, rest["value"].item() / rest["whole"].item()) if rest["whole"].item() else 0.0,
         amount=float(late["value"].median() or 0.0),  # type: ignore[arg-type] # a number: the column is Float64
         whole=whole if isinstance(whole, float) else None,
         records=late.height,

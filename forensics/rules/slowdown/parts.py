@@ -9,27 +9,38 @@ from forensics.rules.kit import Findings, Run, onset_at, proof, rule
 
 
 class DataWait(Struct, frozen=True):
-    """Thresholds of SLO032: shares of a step, and the fewest records."""
+    """Thresholds of SLO032: shares of a step, and the fewest records.
+
+    Where the median step waits for less, the sums of `records` steps without the longest wait decide, from `bursts` on.
+    """
 
     some: float = 0.1
     much: float = 0.2
-    records: int = 10
+    bursts: float = 0.5
+    records: int = 8
 
 
 @rule("SLO032 waits-for-data", needs=("metrics",), confidence="high", cause="dataloader")
 def data_wait(run: Run, cfg: DataWait) -> Findings:
     """Find the source whose steps wait longest for data."""
     found = [one for one in data_waits(run) if one.records >= cfg.records and one.whole is not None]
-    one = max(found, key=lambda part: part.share, default=None)
-    if one is None or one.whole is None or one.share < cfg.some:
+    one = max(found, key=lambda part: max(part.share, part.of_sums), default=None)
+    if one is None or one.whole is None:
         return
+    bursts = one.share < cfg.much and one.of_sums >= cfg.bursts
+    share = one.of_sums if bursts else one.share
+    if share < cfg.some:
+        return
+    usual = f"(median {one.amount:.3g} s of {one.whole:.3g} s)"
     yield data_wait.finding(
-        f"the wait for data is {100 * one.share:.0f} % of each step (median {one.amount:.3g} s of {one.whole:.3g} s)",
+        f"the wait for data is {100 * share:.0f} % of the time of all steps, in few long waits"
+        if bursts
+        else f"the wait for data is {100 * share:.0f} % of each step {usual}",
         f"{one.records} records hold both times; the device idles until the batch arrives",
         proof(one.first, one.last),
         onset_at(one.first),
-        severity="warning" if one.share >= cfg.much else "info",
-        numbers={"share": one.share, "records": one.records},
+        severity="warning" if share >= cfg.much else "info",
+        numbers={"share": share, "records": one.records},
     )
 
 
