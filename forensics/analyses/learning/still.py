@@ -81,7 +81,7 @@ def _still(run: Run, loss: Loss, limits: Frozen) -> Still | None:
     if count >= max(limits.stuck, n // 3) and low > 0 and last > limits.above * low:
         below = np.flatnonzero(values <= (low + last) / 2)
         return Still(loss, "stuck", last, start, int(below[-1]) + 1, idle)
-    if not _rounded(last, limits) and last >= float(values[0]) and count >= limits.records and 2 * count > n:
+    if not _rounded(last, limits) and last >= float(values[0]) and count >= _needed(last, limits) and 2 * count > n:
         return Still(loss, "froze", last, start, start, idle)
     return None
 

@@ -117,7 +117,7 @@ def frozen_loss(run: Run, cfg: Frozen) -> Findings:
         onset_at(first),
         severity="error" if sure else "warning",
         confidence="high" if sure and still.how != "stuck" else "medium",
-        cause="loss_zero" if masked else "frozen_loss",
+        cause="loss_zero" if masked else "loss_died" if still.left else "frozen_loss",
         numbers={"value": still.value, "records": still.count},
     )
 
