@@ -13,10 +13,23 @@ from forensics.case.curves.loss import Curve, curves
 from forensics.case.series import metric_names
 from forensics.knowledge.scores import direction, is_of_loss
 from forensics.knowledge.vocabulary import stands_for
-from forensics.rules.kit import Evidence, Finding, Findings, Locator, Run, Severity, number, onset_at, proof, rule
+from forensics.rules.kit import (
+    Confidence,
+    Evidence,
+    Finding,
+    Findings,
+    Locator,
+    Run,
+    Severity,
+    number,
+    onset_at,
+    proof,
+    rule,
+)
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median
 from forensics.stats.spread import Floats, bending
+from forensics.values import replace
 
 #: Fewer values have one second difference at most.
 _BENDS = 3
@@ -31,12 +44,16 @@ class Overfit(Struct, frozen=True):
     `training_left` and no score of an evaluation got better meanwhile; `factor` times the expected depth of the lowest
     evaluation (Cramer 1946: about sqrt(2 ln n) deviations below the mean) must be exceeded. `few` evaluations are
     enough where the last is `far` above the lowest: two of one model differ by 1 to 5 % (Dodge et al. 2020), and a
-    fine-tuning evaluates once in an epoch.
+    fine-tuning evaluates once in an epoch. Of one less than `evaluations`, `parting` that are each worse than the one
+    before warn where they rise by `parted` while the training loss is lower at each: of 20,000 made runs whose four
+    evaluation losses fall, with noise of 3 %, none does so.
     """
 
     evaluations: int = 5
     few: int = 3
     far: float = 0.5
+    parting: int = 2
+    parted: float = 0.03
     rises: int = 3
     rise: float = 0.25
     training_left: float = 1 / 3
@@ -51,13 +68,19 @@ class Overfit(Struct, frozen=True):
 @rule("LRN002 overfit", needs=("metrics",), confidence="medium", cause="overfit")
 def overfit(run: Run, cfg: Overfit) -> Findings:
     """Find the first evaluation loss that rises to the end while the training loss falls, the worst kind first."""
-    training = [c for c in curves(run, "loss") if len(c) >= cfg.evaluations]
-    found = [(c, hit) for c in curves(run, "eval_loss") if (hit := _judge(c, training, cfg)) is not None]
+    training = [c for c in curves(run, "loss") if len(c) >= cfg.few]
+    found = [
+        (c, hit)
+        for c in curves(run, "eval_loss")
+        if (hit := _judge(c, training, cfg) or _parting(c, training, cfg)) is not None
+    ]
     if found:
         curve, (best, severity) = max(found, key=lambda pair: pair[1][1].rank)
         if severity is Severity.ERROR and _scores_rose(run, curve.step(best)):
             severity = Severity.WARNING
-        yield _overfit_finding(curve, best, severity)
+        told = _overfit_finding(curve, best, severity)
+        is_few = len(curve) < cfg.evaluations and severity is Severity.WARNING
+        yield replace(told, confidence=Confidence.LOW) if is_few else told
 
 
 def _scores_rose(run: Run, step: int | None) -> bool:
@@ -90,6 +113,20 @@ def _judge(evals: Curve, training: list[Curve], cfg: Overfit) -> tuple[int, Seve
     if rise >= cfg.doubled and any(_vanished(t, until, cfg) for t, until in before):
         return best, Severity.ERROR
     return best, Severity.WARNING if rise >= cfg.warn else Severity.INFO
+
+
+def _parting(evals: Curve, training: list[Curve], cfg: Overfit) -> tuple[int, Severity] | None:
+    """The best of few evaluations, from which on each is worse than the one before, and the training loss better."""
+    best, count = int(np.argmin(evals.values)), len(evals)
+    tail = evals.values[best:]
+    rises = cfg.parting < len(tail) and count == cfg.evaluations - 1 and bool((np.diff(tail) > 0).all())
+    if not rises or not 0 < tail[0] <= tail[-1] / (1 + cfg.parted):
+        return None
+    for one in training:
+        until = [_until(one, evals, at) for at in range(best, count)]
+        if min(until) >= 1 and bool((np.diff(one.values[np.array(until) - 1]) < 0).all()):
+            return best, Severity.WARNING
+    return None
 
 
 def _rise(values: Floats, best: int, cfg: Overfit) -> float | None:
@@ -128,17 +165,23 @@ def _falls(training: Curve, until: int, cfg: Overfit) -> bool:
 
 
 def _until(training: Curve, evals: Curve, index: int) -> int:
-    """Count the training records up to an evaluation: by the step, where none is printed by the epoch."""
-    step = evals.step(index)
+    """Count the training records up to an evaluation: by the step, by the epoch, or by their places in one file."""
+    step, epoch = evals.step(index), evals.epochs[index]
     if step is not None:
         return int((training.at <= step).sum())
-    return int((training.epochs <= evals.epochs[index]).sum())
+    if not np.isnan(epoch) or evals.source != training.source:
+        return int((training.epochs <= epoch).sum())
+    place = evals.cell("seq", index)
+    return sum(training.cell("seq", at) <= place for at in range(len(training)))
 
 
 def _overfit_finding(curve: Curve, best: int, severity: Severity) -> Finding:
     low, last = float(curve.values[best]), float(curve.values[-1])
     step, rising = curve.step(best), curve.row(best + 1)
-    where = f"epoch {curve.epochs[best]:.3g}" if step is None else f"step {step}"
+    epoch = curve.epochs[best]
+    where = (
+        f"step {step}" if step is not None else f"evaluation {best + 1}" if np.isnan(epoch) else f"epoch {epoch:.3g}"
+    )
     meanwhile = "vanished" if severity is Severity.ERROR else "fell"
     return overfit.finding(
         f"{curve.raw_name} rose from {low:.4g} at {where} to {last:.4g} while the training loss {meanwhile}",

@@ -66,7 +66,7 @@ def test_a_better_evaluation_contradicts_a_divergence() -> None:
 
 def test_a_frozen_loss_names_the_uniform_answer() -> None:
     hit = one(list(frozen_loss(losses([1.75, 9.5, *[math.log(32000)] * 8]))))
-    assert (hit.cause, hit.onset.step) == ("frozen_loss", 10)
+    assert (hit.cause, hit.onset.step) == ("loss_died", 10)
     assert "32000" in hit.because
 
 
@@ -139,3 +139,25 @@ def test_an_accuracy_that_still_rises_makes_it_a_warning() -> None:
     )
     both = run_of("made", {"metrics": pl.concat([run.collect("metrics"), scores], how="diagonal_relaxed")})
     assert one(list(overfit(both))).severity.value == "warning"
+
+
+def test_four_evaluations_part_from_the_training_loss_where_each_is_worse() -> None:
+    training = [0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.4]
+    hit = one(list(overfit(losses(training, evals={10: 0.70, 30: 0.73, 50: 0.75, 70: 0.79}))))
+    assert (hit.cause, hit.severity.value, hit.confidence.value, hit.onset.step_lo) == ("overfit", "warning", "low", 10)
+
+
+@pytest.mark.parametrize("evals", [(0.70, 0.71, 0.70, 0.72), (0.70, 0.705, 0.71, 0.715), (0.79, 0.75, 0.73, 0.70)])
+def test_four_evaluations_that_come_back_or_rise_by_a_hundredth_part_from_nothing(evals: tuple[float, ...]) -> None:
+    training = [0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.4]
+    assert list(overfit(losses(training, evals=dict(zip((10, 30, 50, 70), evals, strict=True))))) == []
+
+
+def test_a_loss_that_comes_to_rest_on_many_digits_after_it_moved_has_died() -> None:
+    hit = one(list(frozen_loss(losses([0.6773, 2.4587, 5.3353, 1.0234, *[0.6931] * 9]))))
+    assert (hit.cause, hit.onset.step) == ("loss_died", 40)
+
+
+def test_a_loss_that_rests_on_few_digits_or_below_its_start_has_not_died() -> None:
+    assert list(frozen_loss(losses([0.6, 2.4, 5.3, 1.0, *[0.7] * 9]))) == []
+    assert list(frozen_loss(losses([2.6773, 2.4587, 1.0234, *[0.6931] * 9]))) == []
