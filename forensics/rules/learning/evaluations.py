@@ -7,6 +7,8 @@ from decimal import Decimal
 import numpy as np
 from msgspec import Struct
 
+from forensics.analyses.evals.curves import eval_curves
+from forensics.analyses.learning.losses import fell_by, losses
 from forensics.analyses.learning.objective import paired, reinforced
 from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
 from forensics.case.curves.loss import Curve, beside, curves
@@ -91,7 +93,7 @@ class FrozenEval(Struct, frozen=True):
 def frozen_eval(run: Run, cfg: FrozenEval) -> Findings:
     """Find the first evaluation loss that moved and then repeats."""
     for evals in curves(run, "eval_loss"):
-        start = _since(evals)
+        start = _since(evals.values)
         count = len(evals) - start
         if start and count >= max(cfg.repeats, cfg.share * len(evals)) and _digits(evals) >= cfg.digits:
             value = float(evals.values[-1])
@@ -105,12 +107,46 @@ def frozen_eval(run: Run, cfg: FrozenEval) -> Findings:
             return
 
 
-def _since(evals: Curve) -> int:
+def _since(values: Floats) -> int:
     """The position from which on every evaluation has the last one's value."""
-    other = np.flatnonzero(evals.values != evals.values[-1]) if len(evals) else np.zeros(0)
+    other = np.flatnonzero(values != values[-1]) if len(values) else np.zeros(0)
     return int(other[-1]) + 1 if len(other) else 0
 
 
 def _digits(evals: Curve) -> int:
     """Significant digits of the most precise value: a file drops the zeros at the end of the others."""
     return max(len(Decimal(repr(float(value))).normalize().as_tuple().digits) for value in evals.values)
+
+
+class OneScore(Struct, frozen=True):
+    """Thresholds of LRN036: equal scores at the end, their share of all, and the most that a guesser reaches.
+
+    A small set of samples repeats its score while the model learns: a training loss that fell by `learns` says so.
+    """
+
+    repeats: int = 5
+    share: float = 0.8
+    most: float = 0.9
+    learns: float = 0.1
+
+
+@rule("LRN036 eval-score-constant", needs=("metrics",), severity="warning", confidence="medium", cause="one_answer")
+def one_score(run: Run, cfg: OneScore) -> Findings:
+    """Find the first evaluation score that is the same number again and again while the loss does not fall."""
+    if reinforced(run) or any(fell_by(one) >= cfg.learns for one in losses(run)):
+        return
+    for score in (one for one in eval_curves(run) if one.higher):
+        values = score.values
+        start = _since(values)
+        count, value = len(values) - start, float(values[-1])
+        share = value / (100.0 if value > 1 else 1.0)
+        if count < max(cfg.repeats, cfg.share * len(values)) or not 0 < share <= cfg.most:
+            continue
+        yield one_score.finding(
+            f"{score.name} is {number(value)} in each of the last {count} evaluations",
+            "a model that changes gives other answers, unless it gives every sample the same one",
+            proof(score.row(start), score.row(-1)),
+            onset_at(score.row(start)),
+            numbers={"value": value, "evaluations": count},
+        )
+        return
