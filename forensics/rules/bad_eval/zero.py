@@ -1,0 +1,58 @@
+"""Evaluations that score zero while a model is trained."""
+
+from __future__ import annotations
+
+import polars as pl
+from msgspec import Struct
+
+from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.analyses.learning.objective import reinforced
+from forensics.knowledge.errors import telling
+from forensics.rules.kit import Finding, Findings, Run, event_evidence, onset_at, proof, rule
+
+
+class Zero(Struct, frozen=True):
+    """How many evaluations in a row must score zero, and from how many on it is more than a beginning."""
+
+    evaluations: int = 3
+    many: int = 5
+
+
+@rule("EVL028 score-zero", needs=("metrics", "events"), severity="warning", cause="score_zero")
+def score_zero(run: Run, cfg: Zero) -> Findings:
+    """Find scores that are zero in every evaluation, by the numbers or by the table that pycocotools prints."""
+    found = None if reinforced(run) else _of_numbers(run, cfg) or _of_tables(run, cfg)
+    if found is not None:
+        yield found
+
+
+def _of_numbers(run: Run, cfg: Zero) -> Finding | None:
+    scores = [one for one in eval_curves(run) if one.higher]
+    if not scores or any(bool(one.values.any()) or len(one.values) < cfg.evaluations for one in scores):
+        return None
+    one: EvalCurve = max(scores, key=lambda curve: len(curve.values))
+    return score_zero.finding(
+        f"{one.name} is 0 in every one of {len(one.values)} evaluations",
+        "no other score of the evaluations is above zero",
+        proof(one.row(0), one.row(-1)),
+        onset_at(one.row(0)),
+        confidence="medium" if len(one.values) >= cfg.many else "low",
+        numbers={"evaluations": len(one.values)},
+    )
+
+
+def _of_tables(run: Run, cfg: Zero) -> Finding | None:
+    """Tables that say an average precision of zero, where none says more."""
+    zero, some = telling("score_zero"), telling("score_above_zero")
+    events = run.scan("events").filter(pl.col("code").is_in([*zero, *some])).sort("source", "seq").collect()
+    if events.is_empty() or events["code"].is_in([*some]).any():
+        return None
+    first, last = events.row(0, named=True), events.row(-1, named=True)
+    return score_zero.finding(
+        f"the average precision is 0 in {events.height} evaluation" + ("s" if events.height > 1 else ""),
+        "no evaluation of the log is above zero",
+        proof(event_evidence(first), event_evidence(last) if events.height > 1 else None),
+        onset_at({**first, "at": first["step"]}),
+        confidence="medium" if events.height >= cfg.many else "low",
+        numbers={"evaluations": events.height},
+    )
