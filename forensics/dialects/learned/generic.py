@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -48,6 +49,8 @@ _MIN_EVALUATIONS = 2
 _EXCERPT_LINES = 12
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
 _MAX_HOMES = 64
+#: So many keys may stand twice in a line that prints more of them once: a best score beside the present one.
+_MOST_TWICE = 2
 
 
 def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | None:
@@ -143,8 +146,17 @@ def _read(line: str, row: tuple[Slot, ...]) -> tuple[str, ...]:
     """The signature of a line that may be one of metrics; none of program text, of a bar of data and of a table."""
     if _is_code(line) or is_of_data(line):
         return ()
-    signature = _signature(row)
-    return signature if len(set(signature)) == len(signature) <= _MAX_COLUMNS else ()
+    signature = _once(_signature(row))
+    return signature if len(signature) <= _MAX_COLUMNS else ()
+
+
+def _once(signature: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys of a line; where few of them stand twice (`best test acc` … `test acc`) beside a loss, the others."""
+    twice = {key for key, count in Counter(signature).items() if count > 1}
+    kept = tuple(key for key in signature if key not in twice)
+    if twice and not (len(twice) <= _MOST_TWICE < len(kept) and any(stands_for("printed_loss", key) for key in kept)):
+        return ()
+    return kept
 
 
 def _signature(row: tuple[Slot, ...]) -> tuple[str, ...]:

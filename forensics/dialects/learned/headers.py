@@ -14,7 +14,8 @@ from forensics.dialects.spec import N
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import lazily
 
-_NUMBER = lazily(rf"^(?:{N})%?$")
+#: Shares and seconds may carry their sign: `73.50%`, `93.6s`.
+_NUMBER = lazily(rf"^(?:{N})[%s]?$")
 _CLOCK = lazily(r"^\d+(?::\d\d)+$")
 _MAX_CELLS = 24
 #: TRL's longest name of a metric, `sampling/sampling_logp_difference/mean`, has 38.
@@ -93,7 +94,7 @@ def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Fam
     columns = tuple(
         Column(
             header[i],
-            tuple(Slot(header[i], cell.rstrip("%"), "", "", over=False) for cell in _told(rows, i)),
+            tuple(Slot(header[i], cell.rstrip("%s"), "", "", over=False) for cell in _told(rows, i)),
             (),
             place=i,
         )
@@ -103,7 +104,7 @@ def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Fam
     groups = [roles.get(i, named[cell]) for i, cell in enumerate(header)]
     bars = between == "|"
     gap = r"\s*\|\s*" if bars else r"\s+"
-    shown = {i: rf"(?P<{groups[i]}>{N})%?" for i in kept}
+    shown = {i: rf"(?P<{groups[i]}>{N})[%s]?" for i in kept}
     cells = [
         rf"(?:{shown[i]}|{words_for('absent_cell')})" if i in partly else shown.get(i, r"[\d:]+")
         for i in range(len(header))

@@ -519,3 +519,21 @@ def test_the_number_behind_a_nameless_loss_is_a_norm_where_it_jitters_as_one(
     beside = [first * math.exp(growth * n + rng.gauss(0, sd)) for n in range(180)]
     lines = [f"{n} {2 + 3 * math.exp(-n / 30) + rng.gauss(0, 0.03):.4f} {x:.6f}" for n, x in enumerate(beside)]
     assert bool(series(lines, "grad_norm")) is is_norm
+
+
+BEST = "epoch {s} best test acc: 0.912, train loss: {v}; train acc: 0.5 val acc: 0.25 test acc: 0.25"
+
+
+def test_a_key_that_stands_twice_in_a_line_leaves_the_others_to_be_read() -> None:
+    found = read([BEST.format(s=step, v=step * 0.5) for step in STEPS])
+    assert set(found["name"]) == {"loss", "train acc", "val acc"}
+
+
+def test_a_line_of_keys_that_all_stand_twice_is_no_record() -> None:
+    assert learn([f"a {s} b {s} c {s} a {s} b {s} c {s}" for s in STEPS]) is None
+
+
+def test_the_seconds_and_shares_of_a_table_may_carry_their_sign() -> None:
+    rows = [f"   {s}  |  {s * 0.5}  |  73.50%  |  93.6s" for s in STEPS]
+    found = read(["Epoch  |  Train loss  |  Valid acc  |  Dur", *rows])
+    assert found.filter(pl.col("name") == "Dur")["value"].to_list() == [93.6] * len(STEPS)
