@@ -30,6 +30,8 @@ _WORDS = lazily(rb"[A-Za-z]{3,}[^A-Za-z]+[A-Za-z]{3,}")
 _FRACTION = lazily(rb"\d\.\d|\d/\d|\d%")
 #: An error is no head: another one begins like it.
 _ERROR = b"Traceback (most recent call last)"
+#: Nor is what a step says of numbers that it lost.
+_LOST = lazily(rb"(?i)\b(?:nan|inf)\b|non-?finite")
 _LEAST_BYTES = 12
 
 
@@ -81,7 +83,7 @@ def _head_of(head: bytes) -> tuple[tuple[bytes, ...], int]:
         again = any(line == other for other, _ in every)
         if again:
             every = [other for other in every if other[0] != line] or every
-        if len(every) == _LINES or _ERROR in raw or again or (every and _FRACTION.search(line)):
+        if len(every) == _LINES or _ERROR in raw or _LOST.search(line) or again or (every and _FRACTION.search(line)):
             break
         if len(line) >= _LEAST_BYTES and _WORDS.search(line):
             every.append((line, at))
