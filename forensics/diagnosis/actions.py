@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from forensics.case.checkpoints import known
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import row_of_exception
 from forensics.case.errors.raised import raised_in
+from forensics.case.series import metric_names
 from forensics.case.settings import settings
 from forensics.case.trainers import trainers
 from forensics.case.world import world
@@ -39,8 +41,8 @@ _UNKNOWN = "unknown"
 class Situation(Struct, frozen=True):
     """What conditions ask for.
 
-    `on` is the backend or `unknown`, whose memory it is, `ranks`, `saves`, `no_snapshot` and the like; `line` is the
-    error line.
+    `names` are those of the run's metrics. `on` is the backend or `unknown`, whose memory it is, `ranks`, `saves`,
+    `no_snapshot` and the like; `line` is the error line.
     """
 
     on: frozenset[str]
@@ -49,6 +51,7 @@ class Situation(Struct, frozen=True):
     beside: frozenset[str]
     settings: Mapping[str, Setting]
     values: Mapping[str, str]
+    names: tuple[str, ...] = ()
 
 
 def actions(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Action, ...]:
@@ -129,6 +132,7 @@ def _situation(
         beside=frozenset(f.cause for f in findings if f is not lead),
         settings=settings(run),
         values=MappingProxyType(values),
+        names=tuple(metric_names(run)["raw_name"].drop_nulls().unique(maintain_order=True).to_list()),
     )
 
 
@@ -179,7 +183,8 @@ def _fits(remedy: Remedy, now: Situation) -> bool:
     )
     values = {name: setting.value for name, setting in now.settings.items()}
     present = all(not wanted or present.intersection(wanted) for wanted, present in asked)
-    return present and not now.beside.intersection(remedy.apart) and remedy.is_given(values)
+    told = not remedy.named or any(re.search(remedy.named, name) for name in now.names)
+    return present and told and not now.beside.intersection(remedy.apart) and remedy.is_given(values)
 
 
 def _unique(told: Iterable[Action]) -> Iterator[Action]:
