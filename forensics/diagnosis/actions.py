@@ -36,6 +36,8 @@ _CONTROL = lazily(r"[\x00-\x1f\x7f-\x9f]")
 _HOST_FAMILY = "host_memory"
 #: The backend of a run that left no sign of one.
 _UNKNOWN = "unknown"
+#: Finite losses from which on a number was lost on the course and not at once.
+_LATER = 2
 
 
 class Situation(Struct, frozen=True):
@@ -99,6 +101,7 @@ def _situation(
     run: Run, verdict: Verdict, lead: Finding | None, line: ErrorLine | None, findings: Sequence[Finding]
 ) -> Situation:
     checkpoint, onset, raised = verdict.checkpoint, verdict.onset, _raised(run, lead)
+    at_once = lead is not None and lead.numbers.get("finite_losses_before", _LATER) < _LATER
     own_code = raised is not None and not all(map(is_library_frame, raised.stack))
     rank = verdict.culprits[0] if len(verdict.culprits) == 1 else onset.rank
     path = checkpoint.path if checkpoint is not None and checkpoint.path is not None else ""
@@ -122,6 +125,8 @@ def _situation(
         "ranks": len(world(run)) > 1,
         "saves": not known(run).is_empty(),
         "no_snapshot": not snapshots(run),
+        "at_once": at_once,
+        "later": not at_once,
         "own_code": own_code,
         "no_own_code": not own_code,
     }

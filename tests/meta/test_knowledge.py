@@ -122,6 +122,8 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
         "no_own_code",
         "a_trainer",
         "no_trainer",
+        "at_once",
+        "later",
     }
     for remedy in cause.actions:
         for words in (remedy.text, remedy.otherwise):

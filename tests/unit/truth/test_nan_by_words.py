@@ -44,4 +44,4 @@ def test_a_gradient_that_the_program_names_is_the_cause_where_nothing_else_tells
 def test_the_learning_rate_is_the_first_thing_to_try_where_nothing_tells_what_came_before(tmp_path: Path) -> None:
     verdict = said(tmp_path, [*TRACEBACK, "FloatingPointError: Loss became infinite or NaN at iteration=270!"])
     assert verdict.cause == "unknown"
-    assert verdict.actions[0].text.startswith("Lower the peak learning rate")
+    assert verdict.actions[0].text.startswith("Run again with a tenth of the learning rate")
