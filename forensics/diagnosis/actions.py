@@ -101,7 +101,8 @@ def _situation(
     run: Run, verdict: Verdict, lead: Finding | None, line: ErrorLine | None, findings: Sequence[Finding]
 ) -> Situation:
     checkpoint, onset, raised = verdict.checkpoint, verdict.onset, _raised(run, lead)
-    at_once = lead is not None and lead.numbers.get("finite_losses_before", _LATER) < _LATER
+    counted = lead.numbers.get("finite_losses_before") if lead is not None else None
+    before = counted if isinstance(counted, int) else _LATER
     own_code = raised is not None and not all(map(is_library_frame, raised.stack))
     rank = verdict.culprits[0] if len(verdict.culprits) == 1 else onset.rank
     path = checkpoint.path if checkpoint is not None and checkpoint.path is not None else ""
@@ -125,8 +126,10 @@ def _situation(
         "ranks": len(world(run)) > 1,
         "saves": not known(run).is_empty(),
         "no_snapshot": not snapshots(run),
-        "at_once": at_once,
-        "later": not at_once,
+        "at_once": before < _LATER,
+        "later": before >= _LATER,
+        "begun": before == 1,
+        "unbegun": before != 1,
         "own_code": own_code,
         "no_own_code": not own_code,
     }

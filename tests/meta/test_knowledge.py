@@ -124,6 +124,8 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
         "no_trainer",
         "at_once",
         "later",
+        "begun",
+        "unbegun",
     }
     for remedy in cause.actions:
         for words in (remedy.text, remedy.otherwise):

@@ -32,6 +32,7 @@ class Frozen(Struct, frozen=True):
     digits: int = 2
     stuck: int = 5
     above: float = 1.2
+    rounding: float = 3e-6
 
 
 class Still(Struct, frozen=True):
@@ -69,13 +70,14 @@ def _still(run: Run, loss: Loss, limits: Frozen) -> Still | None:
     last = float(values[-1])
     if loss.curve.ends_nonfinite:
         return None
-    equal = float((values == last).mean())
+    same = np.abs(values - last) <= limits.rounding * abs(last)
+    equal = float(same.mean())
     idle = _idle(run, loss.curve)
     if last == 0 and equal >= limits.share:
         return Still(loss, "masked", last, 0, 0, idle) if _no_gradient(run, loss.curve, idle) else None
     if equal >= limits.share and n >= _needed(last, limits):
         return Still(loss, "frozen", last, 0, 0, idle)
-    away = np.flatnonzero(values != last)
+    away = np.flatnonzero(~same)
     start = int(away[-1]) + 1 if len(away) else 0
     low, count = float(values.min()), n - start
     if count >= max(limits.stuck, n // 3) and low > 0 and last > limits.above * low:

@@ -82,7 +82,6 @@ class Kind(Struct, frozen=True):
     """The kind of origin, how sure, and the rise that came before if there was one; `quiet` is the last flat record.
 
     `norms` counts the finite gradient norms before an origin that is unknown; None where the log holds no norm at all.
-    `began` is whether a finite loss was logged before one that is there from the start.
     """
 
     name: str
@@ -90,16 +89,10 @@ class Kind(Struct, frozen=True):
     precursor: Precursor | None
     quiet: Precursor | None
     norms: int | None = None
-    began: bool = False
 
     @property
     def cause(self) -> str:
-        """The cause that a finding gives: of an unknown kind, whether a gradient norm is missing or its past is.
-
-        Of one from the start, whether the first loss was a number, so that the updates broke it.
-        """
-        if self.name == "from_start" and self.began:
-            return "first_updates"
+        """The cause that a finding gives: of an unknown kind, whether a gradient norm is missing or its past is."""
         return "norms_too_few" if self.name == "unknown" and self.norms is not None else self.name
 
     @property
@@ -137,7 +130,7 @@ def _kind_of(run: Run, found: NanOnset) -> Kind:
     if hidden(found):
         return Kind("filtered_by_writer", Confidence.HIGH, rise, quiet)
     if found.n_before <= 1 and found.first.role != "echo" and _seen_from_the_start(run, found):
-        return Kind("from_start", _sure_of_the_start(found), None, quiet, began=found.n_before > 0)
+        return Kind("from_start", _sure_of_the_start(found), None, quiet)
     if rise is not None:
         return Kind(
             "optimization_blowup", Confidence.HIGH if rise.metric == "grad_norm" else Confidence.MEDIUM, rise, quiet

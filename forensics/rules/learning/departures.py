@@ -13,6 +13,7 @@ from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import jump_before
 from forensics.analyses.learning.spike_cause import Common, common_cause
+from forensics.case.curves.loss import Curve
 from forensics.rules.kit import (
     EvidenceRole,
     Finding,
@@ -102,9 +103,29 @@ def _diverged_finding(run: Run, loss: Loss, gone: Departure, severity: Severity)
         onset_at(first, last if jump is None else None),
         severity=severity,
         confidence="high" if gone.how == "explosion" and severity is Severity.ERROR else "medium",
-        cause="lr_jump" if jump is not None else "diverged_from_start" if _never_fell(gone) else "diverged",
+        cause="lr_jump"
+        if jump is not None
+        else "diverged_from_start"
+        if _never_fell(gone)
+        else _of_batch_or_course(curve),
         numbers={"best": gone.best, "final": gone.final, "rise": gone.rise},
     )
+
+
+#: A single update multiplies a loss by so much where its batch asks for the impossible; a rate that is too high takes
+#: a few (Chowdhery et al. 2022, PaLM, 5.1, restart before such a spike and skip its batches).
+_AT_ONCE = 1000.0
+#: Losses before it that say what the level was.
+_CALM = 3
+
+
+def _of_batch_or_course(curve: Curve) -> str:
+    """The cause of a loss that exploded: its batch where it did so between two steps that follow each other."""
+    tops = np.maximum.accumulate(curve.values)
+    hits = np.flatnonzero(curve.values[_CALM:] >= _AT_ONCE * np.maximum(tops[_CALM - 1 : -1], 1e-9))
+    at = int(hits[0]) + _CALM if len(hits) else 0
+    last, step = (curve.step(at - 1), curve.step(at)) if at else (None, None)
+    return "burst_at_once" if last is not None and step is not None and step - last == 1 else "diverged"
 
 
 def _never_fell(gone: Departure) -> bool:
@@ -130,7 +151,7 @@ def _absurd(loss: Loss) -> Finding:
         onset_at(row, curve.step(at - 1) if at else None),
         severity="error",
         confidence="high",
-        cause="diverged",
+        cause=_of_batch_or_course(curve),
         numbers={"best": float(curve.values.min()), "final": float(curve.values[-1])},
     )
 

@@ -85,14 +85,11 @@ def from_start(run: Run, found: NanOnset) -> Findings:
     if kind.name != "from_start":
         return
     yield from_start.finding(
-        f"training was finite in its first record only: the first bad value is at {at_step(found.step)}"
-        if kind.began
-        else f"training was never finite: the first bad value is at {at_step(found.step)}",
+        f"training was never finite: the first bad value is at {at_step(found.step)}",
         f"{found.n_before or 'no'} finite {'loss' if found.n_before == 1 else 'losses'} before it",
         found.evidence(),
         found.onset,
         confidence=kind.confidence,
-        cause=kind.cause,
         numbers={"finite_losses_before": found.n_before},
     )
 

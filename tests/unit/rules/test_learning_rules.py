@@ -161,3 +161,22 @@ def test_a_loss_that_comes_to_rest_on_many_digits_after_it_moved_has_died() -> N
 def test_a_loss_that_rests_on_few_digits_or_below_its_start_has_not_died() -> None:
     assert list(frozen_loss(losses([0.6, 2.4, 5.3, 1.0, *[0.7] * 9]))) == []
     assert list(frozen_loss(losses([2.6773, 2.4587, 1.0234, *[0.6931] * 9]))) == []
+
+
+def test_a_loss_that_differs_by_the_rounding_of_a_mean_is_frozen() -> None:
+    hit = one(list(frozen_loss(losses([10.845988, 10.845994, 10.845989, 10.84598, 10.845976, 10.845982, 10.845993]))))
+    assert hit.cause == "frozen_loss"
+    assert list(frozen_loss(losses([10.8460, 10.8459, 10.8458, 10.8457, 10.8456, 10.8455, 10.8454]))) == []
+
+
+CALM = [0.063, 0.1628, 0.0577, 0.09, 0.05]
+
+
+@pytest.mark.parametrize(
+    ("every", "burst", "cause"),
+    [(1, 5.4e19, "burst_at_once"), (10, 5.4e19, "diverged"), (1, 20.0, "diverged")],
+    ids=["a step", "ten steps", "by a hundred times"],
+)
+def test_a_batch_is_suspect_where_the_loss_explodes_within_one_step(every: int, burst: float, cause: str) -> None:
+    run = losses([*CALM, burst, 4 * burst, 20 * burst, 70 * burst], every=every)
+    assert one(list(diverged(run))).cause == cause

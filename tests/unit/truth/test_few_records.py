@@ -33,7 +33,7 @@ def test_a_log_that_begins_with_a_lost_number_is_one_attempt_however_often_it_sa
 def test_a_first_loss_that_is_a_number_leaves_the_updates_as_the_cause(tmp_path: Path) -> None:
     lines = [f"step {n}: loss {loss}" for n, loss in ((0, 0.693), (50, "nan"), (100, "nan"), (150, "nan"))]
     verdict = said(tmp_path, lines)
-    assert verdict.cause == "first_updates"
+    assert verdict.cause == "from_start"
     assert verdict.actions[0].text.startswith("Lower the learning rate ten to a hundred times")
 
 
