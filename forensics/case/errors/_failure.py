@@ -24,8 +24,9 @@ _NEAR_EVENTS = 12
 class Failure(Struct, frozen=True):
     """One error of the run; `cleared` says why it is not the run's failure, and is empty when it may be.
 
-    `stack`: frames of a traceback, innermost first; `head`: the line where it begins; `caught`: a function of the
-    program printed it, and no entry of the program was left. Of `cleared`,
+    `stack`: frames of a traceback, innermost first; `statement`: what the innermost one was about to do; `head`: the
+    line where it begins; `caught`: a function of the program printed it, and no entry of the program was left. Of
+    `cleared`,
     `progress`: it was caught; `earlier`: it ended an earlier run in the same file; `finished`: the run's own success
     marker follows it; `recurring`: the program raised it again and again and printed on; `teardown`: it follows the
     success marker; `freed`: a warning that was taken back.
@@ -47,6 +48,7 @@ class Failure(Struct, frozen=True):
     where: str = ""
     aside: bool = False
     stack: tuple[str, ...] = ()
+    statement: str = ""
     head: int | None = None
     caught: bool = False
     cleared: str = ""

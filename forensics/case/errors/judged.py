@@ -96,6 +96,7 @@ def _judged(run: Run) -> Iterator[Failure]:
             where=attrs.get("frame", ""),
             aside="aside" in attrs,
             stack=_stack(attrs),
+            statement=attrs.get("statement", ""),
             caught="caught" in attrs,
             head=int(attrs["head_line"]) if attrs.get("head_line", "").isdigit() else None,
         )
@@ -167,4 +168,4 @@ def _inner(attrs: dict[str, str]) -> dict[str, str]:
     if first[2] == ANY or ((fallback or says_more) and last[2] != ANY):
         return attrs
     root = {name: attrs.get(f"root_{name}", "") for name in ("exc", "message", "frame")}
-    return attrs | root
+    return attrs | root | {"statement": ""}

@@ -32,6 +32,14 @@ FORWARD = "Traceback of forward call"
 _HEAD = lazily("|".join(map(_lines.literal, (HEAD, FORWARD))))
 _FRAME = lazily(r'File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<function>.{1,200})')
 _RICH = lazily(r"^[│|] (?P<file>\S{1,500}\.py):(?P<line>\d{1,9}) in (?P<function>\S{1,200})")
+#: Frames of a notebook, in three generations of IPython (core/ultratb.py), and as Colab links them. Where the first
+#: line names no number, the arrow below it does, and it and Rich's show the statement.
+_CELL = lazily(
+    r"^(?:File )?\[?(?P<file>(?:[/~<]|[A-Za-z]:[\\/])[^\s\]:(]{1,500}(?:\.py|>))(?:\]\(\S+\))?(?::(?P<line>\d{1,9}),)?"
+    r" in (?P<function><cell line: \d+>|[\w<>.]{1,200})"
+)
+_INPUT = lazily(r"^(?P<file>Cell In ?\[\d{1,6}\]), line (?P<line>\d{1,9})(?P<function>)$")
+_ARROW = lazily(r"^(?:-+>|[│|] +❱) ?(?P<line>\d{1,9})(?: │)? +(?P<code>.*?)[ │|]*$")
 #: Names that are exceptions wherever they stand, also where frames are missing.
 _KNOWN = lazily(
     r"^(?P<exc>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Failure|Unsupported|Timeout|Iteration"
@@ -58,7 +66,8 @@ _CHAIN = (_HANDLING, "The above exception was the direct cause")
 #: Words that a launcher or a bar left before a head: the rank that stands directly before it speaks.
 _SPEAKER = lazily(r"\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?$")
 #: Functions by which a program is entered: what reaches them ends it, however it is printed.
-_ENTRIES = frozenset(("<module>", "main", "_main"))
+_OUTERMOST, _CELLS = "<module>", "<cell line: "
+_ENTRIES = frozenset((_OUTERMOST, "main", "_main"))
 #: Folders of code that is not the program's own.
 #: The number of no line: 0 is that of the first, and a head that is missing stands before it.
 _BEFORE = -2
@@ -66,6 +75,8 @@ _BEFORE = -2
 _MESSAGE_LINES = 12
 #: So many innermost frames tell what a process waited in.
 _STACK = 24
+#: Of the statement that raised it so much is kept; a longer one goes on in lines that a traceback does not show.
+_STATEMENT = 200
 _ANSI = lazily(_lines.ANSI)
 _BREAK = lazily("[\n\r\x08]")
 
@@ -78,6 +89,7 @@ class Traceback(Struct):
     file: str = ""
     line: str = ""
     function: str = ""
+    statement: str = ""
     frames: int = 0
     at: int = 0
     text: str = ""
@@ -105,7 +117,7 @@ class Traceback(Struct):
     def caught(self) -> bool:
         """Whether a function of the program printed it: an exception that nobody catches begins at the entry."""
         file, _, function = self.outer.rpartition(" in ")
-        return bool(file) and function not in _ENTRIES and not is_library(file)
+        return bool(file) and function not in _ENTRIES and not function.startswith(_CELLS) and not is_library(file)
 
     def attrs(self) -> dict[str, str]:
         """As the strings of an event."""
@@ -115,6 +127,7 @@ class Traceback(Struct):
             "message": self.message[:1000],
             "frame": self.frame,
             "frames": str(self.frames),
+            "statement": self.statement[:_STATEMENT],
             "stack": orjson.dumps(self.stack[: -_STACK - 1 : -1]).decode() if len(self.stack) > 1 else "",
             "root_exc": root[0] if root else "",
             "root_message": root[1][:1000] if root else "",
@@ -155,9 +168,10 @@ def read(head: str, lines: Sequence[str]) -> Traceback:
 
 def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
     """Account for one line; True when the traceback is over."""
-    if (frame := _FRAME.search(rest) or _RICH.match(rest)) is not None:
+    if (frame := _frame(rest)) is not None:
         found.frames += 1
-        found.file, found.line, found.function = frame["file"], frame["line"], frame["function"].strip()
+        found.file, found.line = frame["file"], frame["line"] or ""
+        found.function, found.statement = frame["function"].strip() or _OUTERMOST, ""
         found.outer = found.outer or found.frame
         found.stack.append(found.frame)
         found.ended = False
@@ -178,8 +192,23 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
         found.ended = True
     elif found.ended and not found.chain:
         return _of_message(found, rest, number)
+    elif not found.ended and found.stack:
+        _show(found, rest)
     found.read = number
     return False
+
+
+def _frame(rest: str) -> re.Match[str] | None:
+    return _FRAME.search(rest) or _RICH.match(rest) or _CELL.match(rest) or _INPUT.match(rest)
+
+
+def _show(found: Traceback, rest: str) -> None:
+    """Take the statement of the frame above from a line: the first one behind it, or the one that an arrow marks."""
+    if (arrow := _ARROW.match(rest)) is not None:
+        found.line, found.statement = arrow["line"], arrow["code"]
+        found.stack[-1] = found.frame
+    elif rest[0].isspace() and rest.strip(" ^~"):
+        found.statement = found.statement or rest.strip()
 
 
 def _exception(found: Traceback, rest: str) -> re.Match[str] | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from forensics.dialects.reader import Bounds, Reader
 
 PLAIN = """Traceback (most recent call last):
@@ -37,6 +39,61 @@ def test_class_message_and_innermost_frame_are_kept() -> None:
     assert found["frames"] == "2"
     assert (found["line"], found["head_line"]) == (7, "2")
     assert found["text"] == "ValueError: shard 7 is empty"
+
+
+def test_the_statement_of_the_innermost_frame_is_kept() -> None:
+    (found,) = tracebacks(PLAIN.replace('empty")', 'empty")\n    ~~~^^^'))
+    assert found["statement"] == 'raise ValueError("shard 7 is empty")'
+    (bare,) = tracebacks(PLAIN.replace('    raise ValueError("shard 7 is empty")\n', ""))
+    assert "statement" not in bare
+
+
+NOTEBOOKS = {
+    "of today": """KeyError                                  Traceback (most recent call last)
+Cell In[12], line 3
+      1 width = 1
+----> 3 trainer.train()
+
+File ~/env/site-packages/mill/turn.py:9, in Mill.turn(self, sails)
+      8     # the sails
+----> 9     return self.sails[sails]
+
+KeyError: 'grain'
+""",
+    "of Colab": """KeyError                                  Traceback (most recent call last)
+[/tmp/ipython-input-39.py](https://localhost:8080/#) in <cell line: 0>()
+      1 width = 1
+----> 3 trainer.train()
+
+6 frames
+[/env/site-packages/mill/turn.py](https://localhost:8080/#) in turn(self, sails)
+      8     # the sails
+----> 9     return self.sails[sails]
+     10     }
+
+KeyError: 'grain'
+""",
+    "of old": """KeyError                                  Traceback (most recent call last)
+<ipython-input-3-1fbe097b> in <module>
+----> 3 trainer.train()
+
+~/env/site-packages/mill/turn.py in turn(self, sails)
+      8     # the sails
+----> 9     return self.sails[sails]
+
+KeyError: 'grain'
+""",
+}
+
+
+@pytest.mark.parametrize("text", NOTEBOOKS.values(), ids=NOTEBOOKS)
+def test_a_notebooks_frames_are_read_as_those_of_a_script(text: str) -> None:
+    (found,) = tracebacks(text)
+    inner, outer = json.loads(str(found["stack"]))
+    assert inner.endswith("env/site-packages/mill/turn.py:9 in " + ("Mill.turn" if "Mill" in text else "turn"))
+    assert ":3 in <" in outer
+    assert (found["exc"], found["statement"]) == ("KeyError", "return self.sails[sails]")
+    assert "caught" not in found
 
 
 def test_a_prefix_names_the_rank_and_lines_of_others_are_passed_over() -> None:
