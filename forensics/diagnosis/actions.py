@@ -23,7 +23,7 @@ from forensics.case.trainers import trainers
 from forensics.case.world import world
 from forensics.knowledge.causes import FIX, Cause, Remedy, causes, filled
 from forensics.knowledge.errors import ErrorLine, row_for, row_of
-from forensics.knowledge.libraries import is_library_frame
+from forensics.knowledge.libraries import is_library_frame, package_of, short_frame
 from forensics.model import Finding, Shape, Verdict
 from forensics.patterns import lazily
 from forensics.store.run import Run
@@ -33,6 +33,8 @@ from forensics.values import replace
 MOST = 4
 #: Pieces of a run that a command may name without quotes of its own.
 _CONTROL = lazily(r"[\x00-\x1f\x7f-\x9f]")
+#: Of the words of an error so much is told in an advice.
+_LONGEST = 160
 _HOST_FAMILY = "host_memory"
 #: The backend of a run that left no sign of one.
 _UNKNOWN = "unknown"
@@ -94,7 +96,27 @@ def _line(lead: Finding | None, raised: Failure | None, cause: str) -> ErrorLine
     proof = lead.evidence if lead is not None else ()
     told = (row for e in proof for row in (row_of(e.name or "", e.quote), row_of("", e.quote)))
     thrown = row_of_exception(raised.exception, raised.message, raised.stack) if raised is not None else None
-    return next((one for one in (thrown, *told) if one is not None and one.cause == cause), None)
+    if thrown is not None and raised is not None and thrown.cause == raised.cause:
+        return thrown
+    return next((one for one in told if one is not None and one.cause == cause), None)
+
+
+def _words(line: ErrorLine | None, raised: Failure | None) -> dict[str, str]:
+    """What an error line and its exception say: the groups of its pattern, the frame and the statement."""
+    if raised is None:
+        return {}
+    text = f"{raised.exception}: {raised.message}" if raised.message else raised.exception or raised.quote
+    hit = line.compiled.search(text) if line is not None else None
+    place = short_frame(raised.stack[0]) if raised.stack else ""
+    named = {name: said for name, said in (hit.groupdict() if hit is not None else {}).items() if said}
+    package = package_of(raised.stack[0]) if raised.stack else ""
+    known = {**named, "frame": place, "package": package, "statement": raised.statement}
+    return {name: _cut(_CONTROL.sub(" ", said).strip()) for name, said in known.items()}
+
+
+def _cut(words: str) -> str:
+    """Cut what an advice quotes to what leaves room for itself."""
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
 
 
 def _situation(
@@ -107,6 +129,7 @@ def _situation(
     rank = verdict.culprits[0] if len(verdict.culprits) == 1 else onset.rank
     path = checkpoint.path if checkpoint is not None and checkpoint.path is not None else ""
     values = {
+        **_words(line, raised),
         "run": shlex.quote(run.name),
         "step": "" if onset.step is None else str(onset.step),
         "rank": "" if rank is None else str(rank),
@@ -116,8 +139,8 @@ def _situation(
         "next": next((step for step in (lead.next if lead is not None else ()) if not _is_command(step)), ""),
         "library": raised_in(raised) if raised is not None else "",
         "show_nan": next((one.nan.show for one in trainers(run) if one.nan.show), ""),
-        "fix": fixing.fix if (fixing := line or row_for(verdict.cause)) is not None else "",
     }
+    values["fix"] = (filled(fixing.fix, values) or "") if (fixing := line or row_for(verdict.cause)) is not None else ""
     device = backend(run) or _UNKNOWN
     by_trainers = frozenset(one.name for one in trainers(run))
     states = {

@@ -6,7 +6,8 @@
 | `shape`, `cause`, `family` | what it is a sign of |
 | `pattern`, `needles` | a search in a line, and literals of which one is in every hit; a row without needles searches `Class: message` of an exception |
 | `frames` | a search in the frames of the exception's traceback, `file:line in function` each, which must hit, too |
-| `why`, `fix` | one sentence each; empty where those of the cause say it |
+| `innermost` | `frames` is searched for in the frame that raised it alone |
+| `why`, `fix` | one sentence each; empty where those of the cause say it. A value in `fix` is written as in `causes.py` |
 | `words` | the rest of a sentence: what ended the process, who stopped the run, what the program said |
 | `speaks_of` | whose state it tells: `named`, the rank in its words; `another` than the one that prints it; else that one |
 | `tells` | a fact that a part of the program reads of such lines |
@@ -84,6 +85,7 @@ class ErrorLine(Row, frozen=True):
     unlike: str
     needles: tuple[str, ...] = ()
     frames: str = ""
+    innermost: bool = False
     family: str = ""
     why: str = ""
     fix: str = ""

@@ -28,6 +28,12 @@ def package_of(frame: str) -> str:
     return found["package"] if found is not None else ""
 
 
+def short_frame(frame: str) -> str:
+    """Write a frame of an installed package from the package on, and any other as it is."""
+    found = _packages().search(frame)
+    return frame[found.start("package") :] if found is not None else frame
+
+
 @cache
 def library_files() -> str:
     """The pattern that a path of such a file holds."""

@@ -30,10 +30,17 @@ MOST_LINES, COLUMNS = 3, 68
 EMPTY_WORDS = ("forensics", "profile", "debug", "investigate")
 #: Values that a text may ask for.
 VALUES = {"run", "step", "rank", "ranks", "checkpoint", "saved", "next", "fix", "library", "show_nan"}
+#: And those of an error that was raised, which may not be known.
+OF_ERRORS = {"frame", "package", "statement"}
 
 
 def of_lines() -> set[str]:
     return {row.cause for row in table() if row.role != "benign" and row.shape}
+
+
+def groups(cause: str) -> set[str]:
+    """Give the names of what the lines of a cause say: values that its actions may ask for."""
+    return {name for row in table() if row.cause == cause for name in row.compiled.groupindex}
 
 
 def of_rules() -> set[str]:
@@ -130,7 +137,9 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
     for remedy in cause.actions:
         for words in (remedy.text, remedy.otherwise):
             assert len(textwrap.wrap(words, COLUMNS, break_long_words=False, break_on_hyphens=False)) <= MOST_LINES
-        assert set(re.findall(r"\{(\w+)\}", remedy.text + remedy.otherwise + remedy.command)) <= VALUES
+        assert set(
+            re.findall(r"\{(\w+)\}", remedy.text + remedy.otherwise + remedy.command)
+        ) <= VALUES | OF_ERRORS | groups(cause.cause)
         assert not remedy.text.lower().startswith(EMPTY_WORDS)
         assert remedy.setting in known | {""}
         assert set(remedy.on) <= places

@@ -33,7 +33,7 @@ def of_exception(exception: str, message: str, frames: Sequence[str] = ()) -> Ju
 def of_lone_line(exception: str, message: str, *, ends_log: bool) -> Judgement | None:
     """Judge an exception's line without a traceback: it counts if it ends a log or kept a program from starting."""
     row = row_of_exception(exception, message, alone=True)
-    if row is None:
+    if row is None or row.cause == UNKNOWN[2]:
         return (Weight.ECHO, *UNKNOWN[1:]) if ends_log else None
     return _judged(row) if ends_log or row.alone else None
 
@@ -44,7 +44,11 @@ def row_of_exception(
     """Give the first row that fits an exception and its frames; `alone`: its line has no traceback."""
     said = f"{exception}: {message}" if message else exception
     rows = (row for row in raised() if row.alone <= alone and row.compiled.search(said))
-    return next((row for row in rows if not row.frames or any(re.search(row.frames, one) for one in frames)), None)
+    return next((row for row in rows if not row.frames or _raised_there(row, frames)), None)
+
+
+def _raised_there(row: ErrorLine, frames: Sequence[str]) -> bool:
+    return any(re.search(row.frames, one) for one in (frames[:1] if row.innermost else frames))
 
 
 def _judged(row: ErrorLine | None) -> Judgement:

@@ -55,6 +55,13 @@ def test_a_row_is_whole(row: ErrorLine) -> None:
         pl.Series(["x"]).str.contains(row.pattern)
 
 
+@every_row
+def test_an_advice_asks_only_for_what_its_line_says(row: ErrorLine) -> None:
+    asked = set(re.findall(r"\{(\w+)\}", row.fix))
+    assert asked <= {*row.compiled.groupindex, "frame", "package", "statement"}
+    assert not (row.needles and asked), "a rule tells it as it is"
+
+
 def test_ids_are_never_used_twice() -> None:
     assert len(errors.by_id()) == len(ROWS)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forensics.model import Outcome, Shape
+from forensics.model import Confidence, Outcome, Shape
 from tests.unit.truth._runs import TRACEBACK, judged, said, shape
 
 CRASH = (Outcome.FAILED, Shape.CRASH)
@@ -52,12 +52,99 @@ def test_sizes_that_differ_inside_an_optimizer_are_those_of_its_state(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("file", "first"),
+    ("file", "second"),
     [("model.py", "Open the last frame of your own code"), (f"{INSTALLED}/windmill/a.py", "Read the traceback above")],
 )
-def test_a_frame_of_ones_own_code_is_asked_for_only_where_one_is_shown(tmp_path: Path, file: str, first: str) -> None:
+def test_a_frame_of_ones_own_code_is_asked_for_only_where_one_is_shown(tmp_path: Path, file: str, second: str) -> None:
     verdict = said(tmp_path, [TRACEBACK[0], *frame("call", file), "KeyError: None"])
+    assert verdict.actions[1].text.startswith(second)
+
+
+@pytest.mark.parametrize(
+    ("raised", "first"),
+    [
+        (
+            "KeyError: 'grain'",
+            "Print the keys that are there at model.py:4 in call, in `step()`: 'grain' is none of them",
+        ),
+        ("TypeError: 'NoneType' object is not iterable", "Find what is None at model.py:4 in call, in `step()`"),
+        ("AttributeError: 'dict' object has no attribute 'sails'", "Print the type of the value at model.py:4 in call"),
+        ("AttributeError: 'Mill' object has no attribute 'sails'", "Look at who defines Mill"),
+        ("IndexError: list index out of range", "Print the length of what is indexed at model.py:4"),
+        ("ZeroDivisionError: division by zero", "Find the count that is 0 at model.py:4"),
+        (
+            "UnboundLocalError: local variable 'sails' referenced before assignment",
+            "Look where sails is set before mod",
+        ),
+        ("AssertionError", "Print what the failed check compares at model.py:4 in call, `step()`"),
+        ("ValueError: shard 17 is empty", "Look up what the message speaks of at model.py:4 in call, in `step()`"),
+        ("MillError: shard 17 is empty", "Open the last frame of your own code"),
+    ],
+)
+def test_of_an_error_of_which_no_row_tells_more_its_class_and_its_statement_are_told(
+    tmp_path: Path, raised: str, first: str
+) -> None:
+    verdict = said(tmp_path, [*TRACEBACK, *frame("call", "model.py"), raised])
+    assert (*shape(verdict), verdict.cause) == (*CRASH, "uncaught_exception")
     assert verdict.actions[0].text.startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("raised", "asked"),
+    [
+        (
+            "ValueError: The mill is locked. Please turn `unlock=True` first. See the page.",
+            "Please turn `unlock=True` first.",
+        ),
+        ("RuntimeError: Sails are mixed; try setting `sails=2`", "try setting `sails=2`."),
+        ("ValueError: You need to call start() before turn()", "You need to call start() before turn()."),
+    ],
+)
+def test_a_message_that_names_the_remedy_is_quoted_with_that_sentence_alone(
+    tmp_path: Path, raised: str, asked: str
+) -> None:
+    verdict = said(tmp_path, [*TRACEBACK, *frame("call", "model.py"), raised])
+    assert verdict.actions[0].text == f"Do what the message asks: {asked}"
+
+
+@pytest.mark.parametrize(
+    "raised", ["RuntimeError: The mill broke. Please report this to its builder", "ValueError: x y"]
+)
+def test_a_message_that_asks_for_a_report_names_no_remedy(tmp_path: Path, raised: str) -> None:
+    verdict = said(tmp_path, [*TRACEBACK, *frame("call", "model.py"), raised])
+    assert not verdict.actions[0].text.startswith("Do what the message asks")
+
+
+@pytest.mark.parametrize(
+    ("file", "first"),
+    [
+        (
+            f"{INSTALLED}/windmill/a.py",
+            "Compare the version of windmill with the one that the program asks for (pip show w",
+        ),
+        (
+            f"{INSTALLED}/torch/nn/modules/module.py",
+            "Print the length of what is indexed at torch/nn/modules/module.py:4",
+        ),
+        ("model.py", "Print the length of what is indexed at model.py:4"),
+    ],
+)
+def test_an_error_of_a_packages_own_code_asks_for_its_version(tmp_path: Path, file: str, first: str) -> None:
+    raised = "IndexError: list index out of range"
+    verdict = said(tmp_path, [*TRACEBACK, *frame("turn", "model.py"), *frame("call", file), raised])
+    assert verdict.actions[0].text.startswith(first)
+
+
+def test_a_line_without_a_traceback_is_advised_on_and_stays_as_weak_as_it_was(tmp_path: Path) -> None:
+    verdict = said(tmp_path, ["step 1 loss 2.0", "KeyError: 'grain'"])
+    assert (*shape(verdict), verdict.cause) == (*CRASH, "uncaught_exception")
+    assert verdict.actions[0].text.startswith("Print the keys that are there: 'grain' is none of them")
+    assert verdict.confidence is not Confidence.HIGH
+
+
+def test_a_class_that_says_little_leaves_the_word_to_the_line_below_it(tmp_path: Path) -> None:
+    lines = [*TRACEBACK, *frame("call", "model.py"), "RuntimeError: the batch failed", "CUDA error: out of memory"]
+    assert said(tmp_path, lines).cause == "gpu_out_of_memory"
 
 
 @pytest.mark.parametrize(("name", "cause"), [("ReplayTrainer", "versions_apart"), ("TideModel", "uncaught_exception")])
@@ -104,7 +191,7 @@ BEGINS_INSIDE = (
 @pytest.mark.parametrize(
     ("raised", "what", "first"),
     [
-        ("AssertionError", Shape.CRASH, "Open the last frame of your own code"),
+        ("AssertionError", Shape.CRASH, "Print what the failed check compares at windmill/loop.py:40"),
         ("RuntimeError: CUDA out of memory. Tried to allocate 4.76 GiB", Shape.OOM, "Wrap the evaluation"),
     ],
 )
