@@ -29,9 +29,9 @@ def package_of(frame: str) -> str:
 
 
 def short_frame(frame: str) -> str:
-    """Write a frame of an installed package from the package on, and any other as it is."""
+    """Write a frame of an installed package from the package on, any other as it is, and none with an empty number."""
     found = _packages().search(frame)
-    return frame[found.start("package") :] if found is not None else frame
+    return (frame[found.start("package") :] if found is not None else frame).replace(": in ", " in ")
 
 
 @cache
