@@ -110,13 +110,13 @@ def _words(line: ErrorLine | None, raised: Failure | None) -> dict[str, str]:
     place = short_frame(raised.stack[0]) if raised.stack else ""
     named = {name: said for name, said in (hit.groupdict() if hit is not None else {}).items() if said}
     package = package_of(raised.stack[0]) if raised.stack else ""
-    known = {**named, "frame": place, "package": package, "statement": raised.statement}
+    known = {"package": package, **named, "frame": place, "statement": raised.statement}
     return {name: _cut(_CONTROL.sub(" ", said).strip()) for name, said in known.items()}
 
 
 def _cut(words: str) -> str:
     """Cut what an advice quotes to what leaves room for itself."""
-    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
+    return words.rstrip(" .:;") if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
 
 
 def _situation(
@@ -147,7 +147,8 @@ def _situation(
         "a_trainer": bool(by_trainers),
         "no_trainer": not by_trainers,
         "ranks": len(world(run)) > 1,
-        "saves": not known(run).is_empty(),
+        "saves": (saves := not known(run).is_empty()),
+        "no_saves": not saves,
         "no_snapshot": not snapshots(run),
         "at_once": before < _LATER,
         "later": before >= _LATER,

@@ -124,6 +124,7 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
         "device",
         "ranks",
         "saves",
+        "no_saves",
         "no_snapshot",
         "own_code",
         "no_own_code",
