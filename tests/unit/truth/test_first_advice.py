@@ -11,6 +11,7 @@ from tests.unit.truth._runs import TRACEBACK, judged, said, shape
 
 CRASH = (Outcome.FAILED, Shape.CRASH)
 INSTALLED = "/opt/env/lib/python3.11/site-packages"
+STATE = '{"global_step": 40, "log_history": [{"loss": 2.0, "step": 40}]}'
 
 
 def frame(function: str, file: str = "options.py") -> list[str]:
@@ -275,3 +276,46 @@ def test_a_spread_that_is_no_number_is_a_nan_of_the_weights(tmp_path: Path) -> N
 def test_a_process_of_ray_without_a_name_begins_a_line(tmp_path: Path, who: str, is_read: bool) -> None:
     verdict = said(tmp_path, [f"{who}ValueError: Reward should be finite scalar, got nan"])
     assert (shape(verdict) == (Outcome.FAILED, Shape.NAN)) is is_read
+
+
+@pytest.mark.parametrize(
+    ("saved", "first"),
+    [
+        ({}, "Download that file again"),
+        ({"checkpoint-40/trainer_state.json": STATE}, "Load the checkpoint before the damaged one"),
+    ],
+)
+def test_a_damaged_file_of_a_run_that_saved_nothing_is_downloaded_again(
+    tmp_path: Path, saved: dict[str, str], first: str
+) -> None:
+    raised = "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge"
+    lines = [*TRACEBACK, *frame("load", f"{INSTALLED}/transformers/models.py"), raised]
+    verdict = judged(tmp_path, {"train.log": lines, **saved}).verdict
+    assert (*shape(verdict), verdict.cause) == (*CRASH, "checkpoint_damaged")
+    assert verdict.actions[0].text.startswith(first)
+
+
+def test_a_name_in_the_message_goes_before_the_package_of_the_frame(tmp_path: Path) -> None:
+    raised = "ModuleNotFoundError: No module named 'windmill.sails'"
+    verdict = said(tmp_path, [*TRACEBACK, *frame("turn", f"{INSTALLED}/granary/store.py"), raised])
+    assert verdict.cause == "versions_apart"
+    assert verdict.actions[0].text.startswith("Install the version of windmill that has sails")
+
+
+@pytest.mark.parametrize(
+    ("raised", "cause"),
+    [
+        ("Exception: host=mill2 was not reachable via ssh", "launcher_mismatch"),
+        ("Exceptions: host=mill2 was not reachable via ssh", ""),
+        ("ImportError: libGL.so.1: cannot open shared object file: No such file or directory", "binary_mismatch"),
+        ("google.protobuf.message.DecodeError: Error parsing message", "versions_apart"),
+        ("huggingface_hub.errors.HFValidationError: Repo id must be in the form 'a/b'", "model_not_available"),
+        ("huggingface_hub.errors.HfHubHTTPError: 503 Server Error", "web_request_failed"),
+        ("RuntimeError: Timed out initializing process group in store based barrier on rank: 0", "init_hang"),
+        ("RuntimeError: gloo barrier timed out after 300 s", "collective_timeout"),
+    ],
+)
+def test_a_line_at_the_end_of_its_log_is_told_apart_from_its_neighbours(
+    tmp_path: Path, raised: str, cause: str
+) -> None:
+    assert said(tmp_path, ["the run begins", raised]).cause == cause
