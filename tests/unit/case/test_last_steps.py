@@ -113,3 +113,11 @@ def test_the_rows_of_a_database_count_in_the_order_in_which_it_got_them() -> Non
     run = _run(*rows)
     assert last_step(run, "train.log", 5) == 40
     assert last_step(run, "train.log", 5, 25 * _SECOND) == 20
+
+
+def test_records_count_in_the_order_in_which_they_were_written_each_once() -> None:
+    rows = [{"source": "a.log", "line": line, "step": step} for line, step in ((9, 20), (1, 10), (1, 10), (5, 15))]
+    assert [last_step(_run(*rows), "a.log", at) for at in (2, 6, 10)] == [10, 15, 15]
+    other = {"source": "b.log", "line": 1, "step": 7}
+    assert last_step(_run(*rows, other), "b.log", 2) == 7
+    assert last_step(_run(*rows, other), "b.log", 1) == 15

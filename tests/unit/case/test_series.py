@@ -11,8 +11,17 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from forensics.case import series
-from forensics.case.series import index_of, keys_of, metric_records, metric_rows, placed_rows
+from forensics.case.series import (
+    index_of,
+    keys_of,
+    metric_records,
+    metric_rows,
+    of_each_source,
+    placed_rows,
+    record_pieces,
+)
 from forensics.case.steps import by_record, first_of_each, ordered
+from forensics.store import packed
 from forensics.store.packed import PLACE
 from forensics.store.run import Run, run_of
 
@@ -132,6 +141,34 @@ def test_records_without_some_series_are_those_of_a_table_that_never_held_them(s
     assert_frame_equal(
         metric_records(one, without=gone).collect(), metric_records(run_of("stays", {"metrics": stays})).collect()
     )
+
+
+@pytest.mark.parametrize("piece", [1, 7, 10_000])
+def test_records_in_pieces_are_those_of_one_question(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    whole = of_each_source(run(), metric_records(run()))
+    monkeypatch.setattr(series, "_PIECE_RECORDS", piece)
+    pieces = of_each_source(run(), *record_pieces(run()))
+    assert [*pieces] == [*whole]
+    for source, rows in whole.items():
+        assert_frame_equal(pieces[source], rows, check_dtypes=False)
+    left = metric_records(run(), without=keys_of(run()).filter(pl.col("name") == "lr"))
+    some = pl.concat(rows.collect() for rows in record_pieces(run(), without=keys_of(run()).filter(name="lr")))
+    assert_frame_equal(some, left.collect())
+    assert [rows.collect().height for rows in record_pieces(run_of("r", {}))] == [0]
+
+
+def test_a_run_of_many_rows_on_disk_has_the_same_series(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kept = run_of("r", {"metrics": written(4)}).scan("metrics").collect()
+    kept.write_parquet(tmp_path / "rows.parquet")
+    plain = Run("r", {"metrics": pl.scan_parquet(tmp_path / "rows.parquet")})
+    monkeypatch.setattr(packed, "_EVEN_ROWS", 1)
+    monkeypatch.setattr(packed, "_PIECE_ROWS", 50)
+    held = Run("r", {"metrics": plain.scan("metrics")})
+    assert index_of(held).table.evens
+    assert_frame_equal(keys_of(held), keys_of(run_of("r", {"metrics": kept})))
+    for where in _CHOICES.values():
+        assert_frame_equal(metric_rows(held, where).collect(), kept.lazy().filter(where).collect())
+    assert_frame_equal(metric_records(held).collect(), metric_records(run_of("r", {"metrics": kept})).collect())
 
 
 def test_an_epoch_that_changes_within_a_place_is_another_record() -> None:
