@@ -159,7 +159,7 @@ class AveragedWorse(Struct, frozen=True):
 def averaged_worse(run: Run, cfg: AveragedWorse) -> Findings:
     """Compare each averaged metric with its plain one."""
     every = eval_curves(run)
-    plain = {_EMA.sub("/", c.name).strip("/"): c for c in every if not _EMA.search(c.name)}
+    plain = {name: c for c in every if not _EMA.search(c.name) for name in (c.row(0)["raw_name"] or c.name, c.name)}
     plain |= {re.sub(r"[_/. -]", "/", name): c for name, c in plain.items()}
     for curve in every:
         name = re.sub(r"[_/. -]", "/", _EMA.sub("/", curve.name).strip("/"))
