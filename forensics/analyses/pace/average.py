@@ -23,10 +23,15 @@ def is_running_average(values: Floats, counts: Steps) -> bool:
     moves, place = np.abs(np.diff(values))[late:], np.asarray(counts, dtype=np.float64)[late + 1 :]
     if len(moves) < _FEWEST or place.min(initial=1.0) <= 0:
         return False
-    if float(np.mean(undone(values, counts)[late:] > 0)) < _POSITIVE:
+    if not is_of_times(values, counts):
         return False
     lengths = (len(moves), len(moves) // 2, len(moves) // 3)
     return any(n >= _FEWEST and _dies_out(moves[:n], place[:n]) for n in lengths)
+
+
+def is_of_times(values: Floats, counts: Steps) -> bool:
+    """Whether values can be averages since the start: what went into them, after the first tenth, took time."""
+    return float(np.mean(undone(values, counts)[len(values) // 10 :] > 0)) >= _POSITIVE
 
 
 def _dies_out(moves: Floats, place: Floats) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from forensics.analyses.pace.average import is_running_average, undone, undone_quantum
+from forensics.analyses.pace.average import is_of_times, is_running_average, undone, undone_quantum
 from forensics.analyses.pace.bars import bars
 from forensics.analyses.pace.names import PaceName, pace_of
 from forensics.analyses.pace.pauses import Flags, Steps, spikes
@@ -181,7 +181,8 @@ def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place, table: Packe
     if meaning.form in {"rate", "mean-rate"}:
         with np.errstate(divide="ignore"):
             value = 1 / value
-    since_start = meaning.form.startswith("mean") or (meaning.form != "clock" and is_running_average(value, counts))
+    is_mean = meaning.form.startswith("mean") and is_of_times(value, counts)
+    since_start = is_mean or (meaning.form != "clock" and is_running_average(value, counts))
     if since_start:
         quantum = undone_quantum(_printed_unit(value), counts)
         value, notes = undone(value, counts), ("an average since the start, taken apart",)

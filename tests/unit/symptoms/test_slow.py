@@ -322,3 +322,10 @@ def test_a_mean_rate_since_the_start_is_taken_apart_to_find_where_it_became_slow
 
 def test_a_steady_mean_rate_is_no_slowdown(tmp_path: Path) -> None:
     assert "SUSPECT" not in told(written(tmp_path, {"train.log": boxes(slow_from=99)}))
+
+
+def test_numbers_that_jump_as_no_mean_does_are_no_mean_since_the_start(tmp_path: Path) -> None:
+    page = boxes(slow_from=99)
+    jumping = (f"{900 + 20 * (n % 3 - 1)}" for n in range(99))
+    page = re.sub(r"(\| +fps +\| )\d+", lambda row: row[1] + next(jumping), page)
+    assert "SUSPECT" not in told(written(tmp_path, {"train.log": page}))
