@@ -73,7 +73,7 @@ def _records(values: Sequence[object], name: str = "loss") -> str:
 def _losses() -> Iterator[Made]:
     """Runs without a loss, without a finite one, or whose loss does not move."""
     yield _made("no-loss", _CANNOT, metrics__jsonl=_records([0.001] * 30, "lr"))
-    yield _made("no-loss-and-marker", _HEALTHY, log__txt=lines([f"step {at} lr 1.0e-03 grad_norm 0.9" for at in range(1, 31)], _DONE))  # fmt: skip
+    yield _made("no-loss-and-marker", _CANNOT, log__txt=lines([f"step {at} lr 1.0e-03 grad_norm 0.9" for at in range(1, 31)], _DONE))  # fmt: skip
     yield _made("no-finite-loss", "failed", metrics__jsonl=_records([NAN] * 30))
     yield _made("one-finite-loss", "failed|suspect", metrics__jsonl=_records([2.0, *[NAN] * 29]))
     yield _made(
