@@ -127,7 +127,7 @@ def _lost() -> Iterator[Made]:
     yield Made(
         "crash-long-after-last-checkpoint",
         {"train.log": lines(start(), long, traceback("KeyError: 'tokens'", MAIN, STEP))},
-        Label("failed", "crash", onset=298, within=2, says=("keyerror", "frame", "traceback")),
+        Label("failed", "crash", onset=298, within=2, says=("keyerror", "frame", "traceback", "key")),
     )
 
 
