@@ -29,7 +29,10 @@ _ONSET = 0.6
 _SLOWER = 1.9
 Values = dict[str, Any]
 
-_CODE = ("uncaught_exception", "crash_all_ranks", "bad_config", "shape_mismatch"), ("code", "line", "frame", "key", "check")
+_CODE = (
+    ("uncaught_exception", "crash_all_ranks", "bad_config", "shape_mismatch"),
+    ("code", "line", "frame", "key", "check"),
+)
 CRASHES: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
     (
         *_CODE,
