@@ -118,6 +118,7 @@ def _tracks(run: Run) -> Mapping[str, Track]:
     return {source: _track(source, rows) for source, rows in reached(run)}
 
 
+@derived
 def _counted(run: Run) -> pl.DataFrame:
     """The frames of counters of training's steps; a traceback may begin on the line on which a bar was drawn."""
     types = {"source": pl.String, "label": pl.String, "plan": pl.Int64}
