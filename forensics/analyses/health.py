@@ -42,7 +42,7 @@ class Health(Struct, frozen=True):
 
 
 class _Records(Struct, frozen=True):
-    """Training records (once where several stores hold them), losses among them, and how many are not finite.
+    """Training records (once where several stores hold them), losses or rewards, and how many losses are not finite.
 
     `steps` counts the steps at which training printed a loss. Of a run that was started again only the last attempt's
     losses must be finite: it has got over what came before.
@@ -110,7 +110,7 @@ def _unseen(end: Ending, records: _Records, *, evaluated: bool) -> Health:
 
 def _no_course(records: _Records) -> str:
     if not records.losses:
-        return "no loss was recognised that would show whether it learned"
+        return "no loss and no reward was recognised that would show whether it learned"
     return f"a loss was printed at {records.steps} step{'s' if records.steps > 1 else ''} only, too few to show a trend"
 
 
@@ -129,7 +129,8 @@ def _records(run: Run) -> _Records:
             run, *(rows.with_columns(pl.col("attempt").fill_null(0)) for rows in pieces)
         ).items():
             places.setdefault(source, []).append(part)
-    of_loss, told = pl.col("name").str.contains(words_for("of_loss")), pl.col("value").is_not_null()
+    of_loss = pl.col("name").str.contains(words_for("of_loss")) | pl.col("name").str.contains(words_for("of_reward"))
+    told = pl.col("value").is_not_null()
     rows = counted(run, of_loss & (of_training() | (role() == "eval")))
     finite = (told & (pl.col("value_class") == "finite")).any().alias("finite")
     losses, finite = rows.select(told.sum().alias("losses"), finite).collect().row(0)

@@ -19,7 +19,7 @@ def finding_of(hit: Hit, severity: Severity, *, cause: str, note: str = "", othe
     return Finding(
         rule=row.rule,
         shape=Shape.LEARNING,
-        severity=Severity.WARNING if hit.few and severity is Severity.ERROR else severity,
+        severity=min(severity, Severity.WARNING, key=lambda one: one.rank) if hit.few else severity,
         confidence=Confidence.LOW if hit.few else Confidence.MEDIUM,
         title=f"{name} {_moved(hit)} from {at_step(start['at'])} on: {row.meaning}",
         because=f"{_proof(hit)}{healthy}{'; ' + note if note else ''} ({row.source})",
