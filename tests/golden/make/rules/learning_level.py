@@ -17,6 +17,7 @@ def runs() -> Iterator[Made]:
     yield from _rates()
     yield from _ranks()
     yield from _guessed()
+    yield from _scored()
 
 
 def _wrong(*causes: str, onset: int | None = None, within: int = 1, culprits: tuple[int, ...] | None = None) -> Label:
@@ -114,3 +115,16 @@ def _guessed() -> Iterator[Made]:
             "train.log": lines(start(), done(200)),
         }
         yield Made(name, files, label)
+
+
+def _scored() -> Iterator[Made]:
+    """Scores of evaluations that do not move, or that nothing earns, and the nearest that do."""
+    still = [0.694, 0.6936, 0.6933, 0.6934, 0.6932, 0.6933]
+    one_answer = Label("suspect", "learning|bad_eval", ("one_answer",), onset=10, within=10)
+    yield _logged("level-one-answer-of-two", one_answer, 10, loss=still, val_accuracy=[0.5] * 6)
+    moved = [0.5, 0.58, 0.66, 0.7, 0.74, 0.75]
+    falls = [0.694, 0.63, 0.57, 0.52, 0.49, 0.47]
+    yield _logged("healthy-one-answer-is-left-behind", Label("healthy"), 10, loss=falls, val_accuracy=moved)
+    boxes = {"val/mAP50": [0.0] * 6, "val/recall": [0.0] * 6}
+    zero = Label("suspect", "bad_eval", ("score_zero",), onset=10, within=10)
+    yield _logged("eval-no-box-is-found", zero, 10, loss=[1.9, 1.2, 0.9, 0.8, 0.72, 0.7], **boxes)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from make._logs import done, jsons, start, steady
-from make.base import NAN, Label, Made, Noise, line, lines
+from make.base import NAN, Label, Made, Noise, Table, line, lines
 
 _COUNT = 120
 
@@ -15,6 +15,7 @@ _COUNT = 120
 def runs() -> Iterator[Made]:
     """One run for each way in which the reward is not learned, then runs in which it is."""
     yield from _rewards()
+    yield from _episodes()
     yield from _policies()
     yield from _lengths()
     yield from _numbers()
@@ -77,6 +78,13 @@ def _printed(row: Mapping[str, float], step: int) -> list[str]:
 
 def _wrong(*causes: str, onset: int | None = None, within: int = 10) -> Label:
     return Label("suspect", "learning", causes, onset=onset, within=within)
+
+
+def _episodes() -> Iterator[Made]:
+    lost = Table({"episode_reward_mean": [-21.0] * 12}, 76000, 76000).csv()
+    ended = lines(start("tiny-rl"), done(12 * 76000))
+    label = _wrong("episode_reward_constant", onset=76000, within=76000)
+    yield Made("rl-episodes-are-lost-alike", {"progress.csv": lost, "train.log": ended}, label)
 
 
 def _rewards() -> Iterator[Made]:
