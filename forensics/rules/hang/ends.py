@@ -14,7 +14,7 @@ from forensics.case.errors.kinds import UNKNOWN, Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
-from forensics.knowledge.signals import is_aborted, is_asked, is_killed, is_sent
+from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.knowledge.suspects import suspect
 from forensics.rules._errors import of_failure
 from forensics.rules.hang.clue import Clue, gives_clues, of_seen
@@ -37,7 +37,7 @@ def died(run: Run) -> Iterator[Clue]:
         yield Clue(ranks, "host_stall", 5, "exit", why, _ended(stuck))
     if len(dead) * 2 >= len(everyone) and len(dead) > 1:
         why = f"{len(dead)} of {len(everyone)} ranks died of a signal: no single rank is the cause"
-        yield Clue((), _of_all(dead), 7, "exit", why, _ended(dead))
+        yield Clue((), "crash_all_ranks", 7, "exit", why, _ended(dead))
     else:
         for end in dead:
             yield Clue(
@@ -51,12 +51,6 @@ def died(run: Run) -> Iterator[Clue]:
             )
     yield from _absent(run, told)
     yield from _nonzero(run)
-
-
-def _of_all(dead: Sequence[Exit]) -> str:
-    """Give the one cause of all deaths where the program itself earned the signal; others send the same one to all."""
-    causes = {cause_of(end.code) for end in dead}
-    return causes.pop() if len(causes) == 1 and not any(is_sent(end.code) for end in dead) else "crash_all_ranks"
 
 
 def _aborted(run: Run, told: Exits) -> list[Exit]:

@@ -138,29 +138,3 @@ def test_ranks_that_run_out_of_memory_together_are_all_named_and_a_later_one_is_
     times = {rank: "2026-05-01 10:00:01,000 " if rank == 1 else "2026-05-01 10:00:09,000 " for rank in range(4)}
     ordered = {f"rank{rank}.log": [times[rank] + line for line in dead] for rank in range(4)}
     assert judged(tmp_path / "ordered", ordered).verdict.culprits == (1,)
-
-
-def summary(*codes: str) -> str:
-    """What torchrun prints of ranks that failed, the first one last."""
-    rule = "=" * 55 + "\n"
-    blocks = (
-        f"[{n}]:\n  time      : 2026-05-01_10:00:04\n  host      : node1\n  rank      : {n} (local_rank: {n})\n"
-        f"  exitcode  : {code} (pid: {4100 + n})\n  error_file: <N/A>\n  traceback : Signal of PID {4100 + n}\n"
-        for n, code in reversed([*enumerate(codes)])
-    )
-    *others, root = blocks
-    return (
-        f"{rule}train.py FAILED\n{rule}Failures:\n{''.join(others)}Root Cause (first observed failure):\n{root}{rule}"
-    )
-
-
-@pytest.mark.parametrize(("code", "cause"), [("-11", "silent_death_segv"), ("-9", "crash_all_ranks")])
-def test_what_all_ranks_died_of_is_the_cause_where_the_program_earned_the_signal(
-    code: str, cause: str, tmp_path: Path
-) -> None:
-    verdict = said(tmp_path, summary(code, code).splitlines())
-    assert (verdict.cause, verdict.culprits) == (cause, ())
-
-
-def test_ranks_that_died_of_two_signals_have_no_single_cause(tmp_path: Path) -> None:
-    assert said(tmp_path, summary("-11", "-7").splitlines()).cause == "crash_all_ranks"
