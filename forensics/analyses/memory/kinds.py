@@ -46,7 +46,6 @@ MEANINGS: Mapping[str, Meaning] = MappingProxyType(
         "mem_peak_gib": Meaning("peak_allocated"),
         "mem_active_peak_gib": Meaning("peak_active"),
         "mem_reserved_peak_gib": Meaning("peak_reserved"),
-        "mem_reserved_max_gib": Meaning("peak_reserved"),
         "gpu_mem_used_gib": Meaning("used"),
         "gpu_process_mem_used_gib": Meaning("used"),
         "gpu_mem_used_pct": Meaning("used", "%"),
