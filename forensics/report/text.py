@@ -53,8 +53,9 @@ class _Room(Struct, frozen=True):
 #: Tried in turn until the page fits; the last, with the parts that are always one line, makes 25 at most.
 _ROOMS = (
     _Room(confirm=2),
-    _Room(evidence=2, quote=2, confirm=1, fixes=3, record=2, link=1, other=1, unseen=1),
-    _Room(evidence=2, quote=2, confirm=1, fixes=3, record=2, links=0, other=1, unseen=1),
+    _Room(),
+    _Room(evidence=2, quote=2, fixes=3, record=2, link=1, other=1, unseen=1),
+    _Room(evidence=2, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
     _Room(why=2, names=1, evidence=1, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
     _Room(why=2, names=0, evidence=1, quote=2, fixes=3, record=2, links=0, other=1, unseen=1, lost=1, step=0),
     _Room(
@@ -173,8 +174,9 @@ def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:
         yield from _one_evidence("evidence" if not index else "", evidence, style, room.quote)
     if rest := len(distinct) - len(shown):
         yield from style.field("", f"and {say.plural(rest, 'more place')}: -v shows them", "dim")
-    if (words := say.confirm(report.verdict)) and (style.verbose or room.confirm):
-        yield from style.field("confirm", printable(words), most=None if style.verbose else room.confirm)
+    confirm = [*style.field("confirm", printable(words))] if (words := say.confirm(report.verdict)) else []
+    if style.verbose or len(confirm) <= room.confirm:  # half a sentence is none
+        yield from confirm
 
 
 def _one_evidence(label: str, evidence: Evidence, style: Style, most: int = 1) -> Iterator[str]:

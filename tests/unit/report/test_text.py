@@ -73,8 +73,16 @@ def test_a_known_cause_that_is_not_certain_comes_with_what_confirms_it(
     failed: Report, cause: str, sure: Sure, *, shown: bool
 ) -> None:
     report = replace(failed, verdict=replace(failed.verdict, cause=cause, cause_confidence=sure))
-    for rendered in (text.render(report), markdown.render(report), page.render(report)):
+    in_full = text.render(report, Style(verbose=True))
+    for rendered in (in_full, markdown.render(report), page.render(report)):
         assert shown_in("\n".join(rendered), causes()[cause].confirms) is shown
+
+
+def test_what_confirms_a_cause_is_the_first_to_go_where_a_page_is_full(failed: Report) -> None:
+    verdict = replace(failed.verdict, cause="float16", cause_confidence=Sure.LOW)
+    assert not any(line.startswith("confirm") for line in text.render(replace(failed, verdict=verdict)))
+    short = replace(verdict, against=(), chain=(), runner_up=None, missing=(), actions=())
+    assert any(line.startswith("confirm") for line in text.render(replace(failed, verdict=short)))
 
 
 def shown_in(page: str, sentence: str) -> bool:

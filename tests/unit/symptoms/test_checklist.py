@@ -161,7 +161,7 @@ SYMPTOMS: dict[str, Symptom] = {
     ),
     "an entropy that collapses": Symptom(
         policy(entropy=lambda n: max(0.003, 0.45 * exp(-n / 20))),
-        ("SUSPECT learning", "entropy", "temperature to 0.8 to 1.0", "Raise the KL penalty (beta)", "num_generations"),
+        ("SUSPECT learning", "entropy", "between 0.8 and 1.0", "Raise the KL penalty (beta)", "num_generations"),
         policy(entropy=lambda n: max(0.06, 0.45 * exp(-n / 60))),
     ),
     "a divergence that shoots up": Symptom(

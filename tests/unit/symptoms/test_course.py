@@ -125,7 +125,7 @@ SYMPTOMS: dict[str, tuple[Files, tuple[str, ...], Files]] = {
     ),
     "a plateau after no warm-up": (
         run(300, tuned(300, noisy(falling(3.6, 2.9, 12.0), 0.02), warmup=1), ADAPTER + "warmup_steps: 0\n"),
-        ("SUSPECT learning", "stayed at", "The warm-up is hardly one", "Warm up over 5 to 10 %"),
+        ("SUSPECT learning", "stayed at", "The warm-up is too short", "Warm up over 5 to 10 %"),
         run(300, tuned(300, noisy(falling(1.9, 1.0, 60.0), 0.02)), ADAPTER + "warmup_steps: 15\n"),
     ),
     "a first loss far above guessing that falls below it": (

@@ -84,7 +84,7 @@ def test_a_gradient_norm_above_its_range_throughout_is_told(tmp_path: Path, leve
     [
         (ADAPTER, 2e-5, "lr_low", "Raise the peak learning rate 2 to 5 times"),
         (ADAPTER, 2e-4, "plateau", "Compare three learning rates"),
-        (FINE_TUNING, 1e-6, "lr_low", "usual are 1e-5 to 5e-5 for all weights"),
+        (FINE_TUNING, 1e-6, "lr_low", "usual are 1e-5 to 5e-5 for full fine-tuning"),
         (FINE_TUNING, 2e-5, "plateau", "Compare three learning rates"),
         (ADAPTER + "train_on_inputs: true\n", 2e-4, "labels_unmasked", "train_on_inputs: false"),
         (ADAPTER + "train_on_inputs: false\n", 2e-4, "plateau", "Compare three learning rates"),
@@ -122,7 +122,7 @@ def test_overfitting_shows_each_setting_that_bears_on_it(tmp_path: Path) -> None
     assert "Use a smaller adapter: rank 8 to 32 (now lora_r = 64" in text
     assert "dropout of the adapter to 0.05 or more (now lora_dropout = 0.0" in text
     actions = " ".join(action.text for action in report(run).verdict.actions)
-    assert "Raise the weight decay to 0.01 to 0.1" in actions
+    assert "Raise the weight decay to between 0.01 and 0.1" in actions
 
 
 @pytest.mark.parametrize(("climb", "outcome"), [(0.004, "FAILED learning"), (0.0, "HEALTHY")])

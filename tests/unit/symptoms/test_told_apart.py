@@ -175,7 +175,7 @@ SYMPTOMS: dict[str, tuple[Files, tuple[str, ...], Files]] = {
     ),
     "a rank whose weights left the others and took its loss along": (
         ranks(0.02),
-        ("FAILED learning", "culprits rank 3", "their weights are no longer the same", "Compare a checksum"),
+        ("FAILED learning", "culprits rank 3", "weights were equal and now differ", "Compare a checksum"),
         ranks(0.0),
     ),
     "a checkpoint that was loaded without its optimizer": (
