@@ -101,10 +101,9 @@ def others_on_device(run: Run, first: OomMessage) -> Findings:
 
 
 class OutsideTheAllocator(Struct, frozen=True):
-    """Thresholds of OOM015: twice what a context and communicators usually take, and four times: another process."""
+    """Threshold of OOM015: twice what a context and communicators usually take."""
 
     gib: float = 3.0
-    much_gib: float = 6.0
 
 
 @rule("OOM015 outside-the-allocator", needs=("events", "metrics", "facts"), cause="outside_allocator", causal="context")
@@ -118,7 +117,7 @@ def outside_the_allocator(run: Run, cfg: OutsideTheAllocator) -> Findings:
         return
     found = max(beside_reserved(run), key=lambda one: one.gib, default=None)
     if found is not None and found.gib >= cfg.gib:
-        yield from _of_driver(run, found, died, cfg)
+        yield from _of_driver(run, found, died)
 
 
 def _of_message(first: OomMessage) -> Finding:
@@ -134,7 +133,7 @@ def _of_message(first: OomMessage) -> Finding:
     )
 
 
-def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...], cfg: OutsideTheAllocator) -> Findings:
+def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Findings:
     used, held = _series(run, found.used), _series(run, found.reserved)
     if used is None or held is None:
         return
@@ -147,7 +146,7 @@ def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...], cfg: Outsi
             *series_evidence(used, tops[0]), *series_evidence(held, tops[1]), *(message_evidence(m) for m in died[:1])
         ),
         Onset(step=used.step(tops[0]), rank=used.rank),
-        severity="warning" if died or found.gib >= cfg.much_gib else "info",
+        severity="warning" if died else "info",
         confidence="low",
         culprits=ranks(used) if died else (),
         numbers={"outside_bytes": round(found.gib * GIB)},
