@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
+from typing import get_type_hints
 
 import polars as pl
 import pytest
@@ -14,7 +15,9 @@ import pytest
 from forensics import registry
 from forensics.dialects.spec import Dialect
 from forensics.registry import Ingester, Rule
+from forensics.report.pages.catalogue import thresholds
 from forensics.store.schema import TABLES
+from forensics.values import field_names
 
 LOADED = registry.load()
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -31,6 +34,13 @@ def test_a_rule_is_named_by_its_declaration(rule: Rule) -> None:
     assert ID.fullmatch(rule.id)
     assert re.match(rf"{rule.id} {rule.slug}: .+", rule.doc)
     assert set(rule.needs) <= set(TABLES)
+
+
+@pytest.mark.parametrize("rule", [r for r in LOADED.rules if r.config is not None], ids=lambda r: r.id)
+def test_a_threshold_is_a_number_that_a_user_can_set(rule: Rule) -> None:
+    assert rule.config is not None
+    assert set(get_type_hints(rule.config).values()) <= {float, int, tuple[int, ...]}
+    assert [name for name, _, _ in thresholds(rule)] == list(field_names(rule.config))
 
 
 def test_no_id_slug_or_name_is_used_twice() -> None:

@@ -75,20 +75,20 @@ def _ups(curve: Curve, rising: NDArray[np.intp]) -> tuple[int, ...]:
 class Again(Struct, frozen=True):
     """When a schedule goes through its beginning again.
 
-    So many `records` within the share `same` of those with which it began, first fell by the share `moved`.
+    So many records (`repeated`) are within the share `same` of the first ones, after the rate `moved` by a share.
     """
 
     same: float = 0.02
     moved: float = 0.1
-    records: int = 4
+    repeated: int = 4
 
 
 def begins_again(values: Floats, at: int, limits: Again) -> bool:
     """Whether the rates from position `at` on are those of the first record, or of one of the two after it, on."""
-    new = values[at : at + limits.records]
-    if len(new) < limits.records or len(np.unique(new)) < limits.records - 1:
+    new = values[at : at + limits.repeated]
+    if len(new) < limits.repeated or len(np.unique(new)) < limits.repeated - 1:
         return False
-    begins = (values[skip : skip + limits.records] for skip in range(min(3, at - limits.records + 1)))
+    begins = (values[skip : skip + limits.repeated] for skip in range(min(3, at - limits.repeated + 1)))
     return any(bool((np.abs(own - new) <= limits.same * np.abs(own)).all()) for own in begins)
 
 
@@ -98,26 +98,24 @@ def warms_again(values: Floats, limits: Again) -> int | None:
     A schedule with restarts leaves its trough smoothly, or leaps up to its peak.
     """
     falls = np.flatnonzero(values[1:] < (1 - limits.moved) * values[:-1]) + 1
-    again = (int(at) for at in falls if values[at] < values[at + 1 : at + limits.records].max(initial=0.0))
+    again = (int(at) for at in falls if values[at] < values[at + 1 : at + limits.repeated].max(initial=0.0))
     return next((at for at in again if begins_again(values, at, limits)), None)
 
 
-def climbs(values: Floats, over_peak: float, records: int) -> tuple[int, int] | None:
-    """Give the trough from which a rate that had fallen rises above `over_peak` times its peak, and where it does.
+def climbs(values: Floats, over_peak: float, side: int) -> int | None:
+    """Give the trough from which a rate that had fallen rises above `over_peak` times its peak; None without one.
 
-    The first record above is the second position; at least `records` lie on either side of the trough, whose rate is
-    below the peak by as much as the later ones are above it.
+    The rate at the trough is below the peak by as much as it is above it later, and at least `side` records lie before
+    the fall and between the trough and the first one above.
     """
     highest = np.maximum.accumulate(values)
     fell = np.flatnonzero(values * over_peak <= highest)
-    if not len(fell) or fell[0] < records:
+    if not len(fell) or fell[0] < side:
         return None
-    above = np.flatnonzero(values > over_peak * highest[fell[0]])
-    above = above[above > fell[0]]
-    if not len(above):
-        return None
-    trough = int(fell[0]) + int(np.argmin(values[fell[0] : above[0]]))
-    return (trough, int(above[0])) if above[0] - trough >= records else None
+    first = int(fell[0])
+    above = np.flatnonzero(values[first:] > over_peak * highest[first])
+    trough = int(np.argmin(values[first : first + above[0]])) if len(above) else 0
+    return first + trough if len(above) and above[0] - trough >= side else None
 
 
 def schedule_beside(run: Run, curve: Curve) -> Schedule | None:

@@ -29,7 +29,9 @@ def thresholds(rule: Rule) -> tuple[tuple[str, str, Any], ...]:
     if rule.config is None:
         return ()
     default = rule.config()
-    kinds = rule.config.__annotations__
+    kinds = {
+        name: kind for base in reversed(rule.config.__mro__) for name, kind in inspect.get_annotations(base).items()
+    }
     return tuple((name, str(kinds[name]), getattr(default, name)) for name in field_names(default))
 
 

@@ -68,14 +68,13 @@ def _zero(schedule: Schedule, at: int, severity: Severity, words: str, *more: Ev
     )
 
 
-class Jump(Struct, frozen=True):
+class Jump(Again, frozen=True):
     """Thresholds of LRN009; a rate that climbs has `side` records on either side of the trough that it climbs from."""
 
     records: int = 20
     few: int = 2
     over_peak: float = OVER_PEAK
     side: int = 5
-    again: Again = Again()
 
 
 @rule("LRN009 lr-jump", needs=("metrics",), cause="lr_jump")
@@ -105,12 +104,11 @@ def _leap(schedule: Schedule, at: int, cfg: Jump) -> Finding:
 
 
 def _other_rise(curve: Curve, cfg: Jump) -> Findings:
-    again, climb = warms_again(curve.values, cfg.again), climbs(curve.values, cfg.over_peak, cfg.side)
+    again, trough = warms_again(curve.values, cfg), climbs(curve.values, cfg.over_peak, cfg.side)
     if again is not None:
         words = f"falls to {{after}} at {{at}} and warms up again, as it did from {at_step(curve.step(0))} on"
         yield _rise(curve, (again - 1, again), words, "schedule_restarted")
-    elif climb is not None:
-        trough, _ = climb
+    elif trough is not None:
         words = f"rises again from {{at}} on, to {number(curve.values[trough:].max())}, above its peak before"
         yield _rise(curve, (int(np.argmax(curve.values[:trough])), trough), words, "lr_jump")
 

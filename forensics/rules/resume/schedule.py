@@ -21,11 +21,11 @@ _WORDS = {
 }
 
 
-class SchedulerLost(Struct, frozen=True):
+class SchedulerLost(Again, frozen=True):
     """Thresholds of RSM003, ratios of the learning rate after the restart to the expected one or to the peak.
 
-    `rising` counts the records after the restart that must rise, of which there must be `rising` + 1. `again` says when
-    the rates are those of the old life's beginning.
+    `rising` counts the records after the restart that must rise, of which there must be `rising` + 1. The fields of
+    `Again` say when the rates are those of the old life's beginning.
     """
 
     low: float = 0.5
@@ -34,7 +34,6 @@ class SchedulerLost(Struct, frozen=True):
     decayed: float = 0.7
     rising: int = 3
     grown: float = 1.5
-    again: Again = Again()
 
 
 @rule("RSM003 resume-scheduler-lost", needs=("metrics", "checkpoints"), severity="warning")
@@ -82,7 +81,7 @@ def _found(old: pl.Series, expected: float, after: pl.Series, cfg: SchedulerLost
         return "warmup_again", expected, new
     highest = float(old.max())  # type: ignore[arg-type] - a column of floats
     both = np.concatenate([old.to_numpy(), after.to_numpy()])
-    if begins_again(both, old.len(), cfg.again) and abs(new - expected) > cfg.again.moved * expected:
+    if begins_again(both, old.len(), cfg) and abs(new - expected) > cfg.moved * expected:
         return "schedule_restarted", expected, new
     at_peak = abs(new - highest) <= cfg.peak * highest
     if new > cfg.high * expected and at_peak and expected < cfg.decayed * highest:
