@@ -55,12 +55,10 @@ def _judge(run: Run, loss: Loss) -> Finding | None:
     gone, values = loss.gone, loss.curve.values
     if len(values) > 1 and not loss.curve.ends_nonfinite and median_of(values) > _ABSURD:
         return _absurd(loss)
-    if len(values) >= run.threshold(Limits).records and _swings(values):
-        return _swinging(loss)
-    if gone is None:
-        return None
-    severity = _severity(gone, kind(run, loss), run.threshold(Limits))
-    if severity is None or staged(run, loss) or improved(run, loss.curve, gone.onset, gone.risen):
+    severity = _severity(gone, kind(run, loss), run.threshold(Limits)) if gone is not None else None
+    if gone is None or severity is None:
+        return _swinging(loss) if len(values) >= run.threshold(Limits).records and _swings(values) else None
+    if staged(run, loss) or improved(run, loss.curve, gone.onset, gone.risen):
         return None
     return _diverged_finding(run, loss, gone, severity)
 

@@ -78,6 +78,27 @@ def test_a_loss_that_ends_in_nan_is_left_to_the_rules_about_nan() -> None:
     assert list(diverged(losses([*falling(40), 30.0, 25.0, math.nan]))) == []
 
 
+def swinging(middle: float, factor: float, count: int = 30) -> list[float]:
+    """A loss that moves by a factor from each record to the next, around its middle."""
+    return [middle * factor ** (0.5 if at % 2 else -0.5) for at in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("middle", "factor", "warns"),
+    [(1200, 2.8, True), (800, 2.8, False), (1200, 2.6, False)],
+    ids=["large and wild", "not so large", "not so wild"],
+)
+def test_a_large_loss_that_swings_is_a_warning(middle: float, factor: float, *, warns: bool) -> None:
+    assert [(f.severity.value, f.cause) for f in diverged(losses(swinging(middle, factor)))] == (
+        [("warning", "diverged_from_start")] if warns else []
+    )
+
+
+def test_a_loss_that_swings_and_then_explodes_has_diverged() -> None:
+    hit = one(list(diverged(losses([*swinging(1200, 2.8), *(1e9 * 3.0**at for at in range(6))]))))
+    assert (hit.severity.value, hit.confidence.value) == ("error", "high")
+
+
 def test_an_absurd_loss_needs_no_better_past() -> None:
     assert one(list(diverged(losses([4e30 + i for i in range(30)])))).cause == "diverged"
 
