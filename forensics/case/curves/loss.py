@@ -126,9 +126,8 @@ def beside(run: Run, curve: Curve, name: str) -> Curve | None:
     """
     near = _by_file(run).get((name, curve.source, curve.attempt), ())
     if not near and curve.source in _of_one_metric(run):
-        folder = _folder(curve.source)
-        files = (file for file in sorted(_of_one_metric(run)) if _folder(file) == folder)
-        near = [one for file in files for one in _by_file(run).get((name, file, curve.attempt), ())]
+        place = (name, _folder(curve.source), curve.attempt)
+        near = tuple(c for rank in (curve.rank, None) if (c := _by_folder(run).get((*place, rank))) is not None)
     return max((c for c in near if c.rank in {curve.rank, None}), key=len, default=None)
 
 
@@ -143,6 +142,17 @@ def _of_one_metric(run: Run) -> frozenset[str]:
     for name, source, _ in _by_file(run):
         names.setdefault(source, set()).add(name)
     return frozenset(source for source, held in names.items() if len(held) == 1)
+
+
+@derived
+def _by_folder(run: Run) -> Mapping[tuple[str, str, int, int | None], Curve]:
+    """Of files of one metric, the longest curve by metric, folder, attempt and rank: a folder may hold thousands."""
+    found: dict[tuple[str, str, int, int | None], Curve] = {}
+    for (name, source, attempt), many in _by_file(run).items():
+        for curve in many if source in _of_one_metric(run) else ():
+            place = (name, _folder(source), attempt, curve.rank)
+            found[place] = max(found.get(place, curve), curve, key=len)
+    return found
 
 
 @derived

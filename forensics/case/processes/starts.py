@@ -36,6 +36,9 @@ _COUNTER = "counter-again"
 _RESUMED = "resumed"
 
 
+_Counts = np.ndarray[Any, np.dtype[np.int64]]
+
+
 class Start(Struct, frozen=True):
     """A place of a source at which a process begins; `step` and `path` are those of the checkpoint it says it loaded.
 
@@ -79,16 +82,28 @@ def _by_bar(run: Run, start: Start) -> Start:
 
     A bar that begins anew is drawn at its first steps; one of a checkpoint stands past the middle of what was done.
     """
-    plans = {one.plan for one in ledger(run).of("train", "step") if one.source == start.source}
-    if start.step is not None or start.by_launcher or not plans:
+    if start.step is not None or start.by_launcher or start.source not in _bars(run):
         return start
-    counted = (pl.col("source") == start.source) & (pl.col("unit") == "step") & pl.col("plan").is_in(plans)
-    rows = run.scan("progress").filter(counted & (pl.col("done") > 0)).select("seq", "done").sort("seq").collect()
-    seqs, done = rows["seq"].to_numpy(), rows["done"].to_numpy()
+    seqs, done = _bars(run)[start.source]
     at = int(np.searchsorted(seqs, start.seq))
     furthest = int(done[:at].max(initial=0))
     went_on = 0 < at < len(done) and 2 * done[at] > furthest + 1
     return replace(start, step=min(int(done[at]) - 1, furthest)) if went_on else start
+
+
+@derived
+def _bars(run: Run) -> Mapping[str, tuple[_Counts, _Counts]]:
+    """Of each source that draws a bar of the training: where it was drawn, and the steps that were done by then."""
+    plans = [(one.source, one.plan) for one in ledger(run).of("train", "step")]
+    if not plans:
+        return {}
+    own = pl.LazyFrame(plans, schema={"source": pl.String, "plan": pl.Int64}, orient="row").unique()
+    drawn = run.scan("progress").filter((pl.col("unit") == "step") & (pl.col("done") > 0) & pl.col("seq").is_not_null())
+    rows = drawn.join(own, ["source", "plan"], "semi").select("source", "seq", "done").sort("source", "seq").collect()
+    return {
+        str(source): (part["seq"].to_numpy(), part["done"].to_numpy())
+        for (source,), part in rows.group_by("source", maintain_order=True)
+    }
 
 
 @derived
@@ -106,7 +121,7 @@ def openings(run: Run) -> Mapping[str, Start]:
 class _Done(Struct, frozen=True):
     """Places of records, saves and errors of a source, in order, and which of them are errors."""
 
-    seq: np.ndarray[Any, np.dtype[np.int64]]
+    seq: _Counts
     failed: np.ndarray[Any, np.dtype[np.bool_]]
 
     def before(self, seq: int) -> int:

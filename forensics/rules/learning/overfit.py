@@ -171,8 +171,7 @@ def _until(training: Curve, evals: Curve, index: int) -> int:
         return int((training.at <= step).sum())
     if not np.isnan(epoch) or evals.source != training.source:
         return int((training.epochs <= epoch).sum())
-    place = evals.cell("seq", index)
-    return sum(training.cell("seq", at) <= place for at in range(len(training)))
+    return int((training.table.numbers("seq", training.places) <= evals.cell("seq", index)).sum())
 
 
 def _overfit_finding(curve: Curve, best: int, severity: Severity) -> Finding:

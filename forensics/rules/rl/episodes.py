@@ -48,7 +48,7 @@ def _steps() -> tuple[Range, Range]:
 def _is_far(series: RlSeries, row: Range, cfg: Episodes) -> bool:
     """Whether most updates move the policy beyond the red flag of a row."""
     values = series.finite["value"]
-    return values.len() >= min(cfg.few, 5) and row.red is not None and median(values.tail(cfg.many)) > row.red
+    return values.len() >= cfg.few and row.red is not None and median(values.tail(cfg.many)) > row.red
 
 
 @rule("RLX013 rl-episode-reward-constant", needs=("metrics",), severity="warning", cause="episode_reward_constant")
