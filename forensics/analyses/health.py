@@ -1,9 +1,8 @@
 """Whether a run may be called healthy: shown by its losses, its pace and its end, never by what was not found.
 
 What leaves no trace cannot be excluded: a run that prints no time may have become slower at any step, and one loss
-shows no course. Health is therefore never of high confidence: of 84 jobs of three seeds of the lab that were called
-healthy 76 were, 61 of 67 of those with an end, losses and times of steps among them; of 136 failures and suspects of
-high confidence all were right.
+shows no course. Health is therefore never of high confidence: of 87 jobs of three unseen seeds of the lab that were
+called healthy 82 were, where of 126 answers of high confidence 124 were right.
 """
 
 from __future__ import annotations
