@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,12 @@ from hypothesis import settings
 _ASKED = os.environ.get("FORENSICS_EXAMPLES", "")
 settings.register_profile("forensics", deadline=None, max_examples=int(_ASKED or "100"), derandomize=not _ASKED)
 settings.load_profile("forensics")
+
+
+def pytest_collection_finish() -> None:
+    """The collector leaves what is there before the first test alone: tens of thousands of tests, kept answers."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
