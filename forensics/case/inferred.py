@@ -1,9 +1,12 @@
-"""What a printed name means that no table knows, from what else the run logs: its only loss, its only gradient norm."""
+"""What a printed name means that no table knows: the only loss or gradient norm of a run, a memory by its size."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 
+from forensics.dialects.names import counted, to_gib
 from forensics.knowledge.vocabulary import stands_for
 from forensics.store.packed import Packed
 
@@ -23,4 +26,16 @@ def understood(table: Packed) -> Packed:
         "grad_norm": [raw for raw in unknown if stands_for("norm_of_gradients", raw)],
     }
     alone = {names[0]: quantity for quantity, names in meant.items() if quantity not in known and len(names) == 1}
-    return table.renamed(alone) if alone else table
+    memories = {raw: name for raw in unknown if (name := counted(raw)) is not None}
+    factors = _to_gib(table, memories)
+    found = alone | {raw: memories[raw] for raw in factors}
+    named = table.renamed(found) if found else table
+    return named.scaled(factors) if factors else named
+
+
+def _to_gib(table: Packed, memories: Iterable[str]) -> dict[str, float]:
+    """Names of memories without a unit → the factor to GiB; those whose numbers have the size of none are left out."""
+    values = {raw: table.values_of(raw) for raw in memories}
+    largest = {raw: one.filter(one.is_finite()).max() for raw, one in values.items()}
+    factors = {raw: to_gib(most) for raw, most in largest.items() if isinstance(most, float)}
+    return {raw: factor for raw, factor in factors.items() if factor is not None}

@@ -76,6 +76,12 @@ def _roles(holds: str) -> dict[str, str]:
 
 
 @cache
+def _sizes() -> dict[str, str]:
+    """Words of a memory → what they mean, where a unit of bytes stands by."""
+    return _roles("bytes") | _roles("counted")
+
+
+@cache
 def _units(of: str) -> dict[str, float]:
     """Units of one kind (bytes, name, time) → the factor to GiB or to seconds."""
     return {unit: float(factor) for unit, kind, factor, *_ in table_rows(_PACKAGE, "units.tsv") if kind == of}
@@ -84,13 +90,13 @@ def _units(of: str) -> dict[str, float]:
 @cache
 def _joined_sizes() -> dict[str, str]:
     """Words of a memory that are written as one (`MaxMem`) → what they mean."""
-    return {printed.replace("_", ""): known for printed, known in _roles("bytes").items()}
+    return {printed.replace("_", ""): known for printed, known in _sizes().items()}
 
 
 @cache
 def _sizes_in_any_order() -> dict[frozenset[str], str]:
     """Words of a memory, in whatever order (`peak_mem`, `memory_peak`) → what they mean."""
-    return {_set_of(printed): known for printed, known in _roles("bytes").items()}
+    return {_set_of(printed): known for printed, known in _sizes().items()}
 
 
 def _set_of(words: str) -> frozenset[str]:
@@ -160,8 +166,8 @@ def measured(printed: str, units: Collection[str], values: Sequence[float]) -> N
     """
     words, unit = _words(printed), next(iter(units)) if len(set(units)) == 1 else ""
     factor = _units("bytes").get(unit)
-    if factor is not None and words in _roles("bytes"):
-        return Name(_roles("bytes")[words], factor)
+    if factor is not None and words in _sizes():
+        return Name(_sizes()[words], factor)
     factor = _units("time").get(unit)
     if factor is not None and words in _roles("each_time") and is_anew(values):
         return Name(_roles("each_time")[words], factor)
@@ -172,6 +178,22 @@ def measured(printed: str, units: Collection[str], values: Sequence[float]) -> N
     if name.canonical.endswith("_s") and name.scale == 1.0:
         return Name(name.canonical, _units("time").get(unit, 1.0))
     return name
+
+
+#: Least, most and factor to GiB of a device's memory in GiB, MiB and bytes: 288 GiB is the largest of `devices.jsonl`.
+_SIZES: tuple[tuple[float, float, float], ...] = (
+    (1.0, 300.0, 1.0), (512.0, 300.0 * 1024, 1 / 1024), (2.0**29, 300.0 * 2**30, 1 / 2**30)
+)  # fmt: skip
+
+
+def counted(printed: str) -> str | None:
+    """What a name that counts an allocator's memory means where its numbers have the size of one (`to_gib`)."""
+    return _roles("counted").get(_words(printed.replace(".", "/").rpartition("/")[2]))
+
+
+def to_gib(largest: float) -> float | None:
+    """The factor to GiB of numbers without a unit, by the largest of them; None where it is that of no memory."""
+    return next((factor for least, most, factor in _SIZES if least < largest <= most), None)
 
 
 #: A loss scale that is worth printing; a guidance or a weight may be a small power of two.

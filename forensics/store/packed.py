@@ -217,6 +217,16 @@ class Packed(Struct, frozen=True, eq=False):
         given = pl.col("raw_name").replace_strict(names, default=pl.col("name"), return_dtype=pl.String)
         return replace(self, names=self.names.with_columns(name=given))
 
+    def values_of(self, raw_name: str) -> pl.Series:
+        """Give the values of the rows with a printed name."""
+        codes = self.names.with_row_index(_CODE).filter(pl.col("raw_name") == raw_name)[_CODE]
+        return self.own["value"].filter(self.code_of().is_in(codes.implode()))
+
+    def scaled(self, factors: Mapping[str, float]) -> Packed:
+        """Give the same rows with the values of some printed names multiplied."""
+        factor = self.names["raw_name"].replace_strict(factors, default=1.0, return_dtype=pl.Float64)
+        return replace(self, own=self.own.with_columns(value=self.own["value"] * factor[self.code_of()]))
+
     def estimated_size(self) -> int:
         """Give the bytes that the rows take."""
         beside = sum(even.rest.nbytes for even in self.evens.values() if even.rest is not None)

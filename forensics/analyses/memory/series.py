@@ -255,7 +255,7 @@ def _with_gap(one: Series, every: list[Series], capacity: Capacity) -> Series:
     if partner is None:
         return replace(one, reach=reach)
     low, high = (one, partner) if held is partner else (partner, one)
-    joined = _beside(low, high, "seq")
+    joined = _beside(low, high, "seq") if low.source == high.source else pl.DataFrame()
     if joined.is_empty() and low.by_step and high.by_step:
         joined = _beside(low, high, "at")  # an event file has a record for each number of a step
     if joined.is_empty():
@@ -284,7 +284,9 @@ def _held(one: Series, partner: Series | None) -> Series:
 
 
 def _partners(one: Series, every: list[Series]) -> Iterator[Series]:
+    """Its other half, of the same source first; of the same folder where a store keeps a file for each metric."""
     wanted = [b for low, high in GAPS for a, b in ((low, high), (high, low)) if a == one.meaning.quantity]
-    place = (one.source, one.attempt, one.rank, one.device)
-    near = [s for s in every if (s.source, s.attempt, s.rank, s.device) == place]
+    place = (one.attempt, one.rank, one.device, one.source.rpartition("/")[0])
+    near = [s for s in every if (s.attempt, s.rank, s.device, s.source.rpartition("/")[0]) == place]
+    near.sort(key=lambda other: other.source != one.source)
     yield from (other for quantity in wanted for other in near if other.meaning.quantity == quantity)

@@ -21,10 +21,16 @@ STAIRS = 20 + 0.5 * (STEPS // 200) + NOISE
 
 
 def frame(
-    name: str, values: np.ndarray, *, rank: int | None = None, steps: np.ndarray = STEPS, attempt: int = 0
+    name: str,
+    values: np.ndarray,
+    *,
+    rank: int | None = None,
+    steps: np.ndarray = STEPS,
+    attempt: int = 0,
+    source: str = "train.log",
 ) -> pl.DataFrame:
     return pl.DataFrame({"seq": np.arange(len(steps)), "step": steps, "value": values}).with_columns(
-        source=pl.lit("train.log"), name=pl.lit(name), raw_name=pl.lit(name), rank=pl.lit(rank, dtype=pl.Int32),
+        source=pl.lit(source), name=pl.lit(name), raw_name=pl.lit(name), rank=pl.lit(rank, dtype=pl.Int32),
         attempt=pl.lit(attempt, dtype=pl.Int32),
     )  # fmt: skip
 
@@ -118,6 +124,15 @@ def test_a_leak_is_read_from_both_curves_and_fragmentation_too() -> None:
     assert reading_of(series(leak, "mem_allocated_gib")).thumb == "fragmentation"
     assert reading_of(series(gap, "mem_allocated_gib")).words == "fragmentation"
     assert reading_of(series(gap, "mem_reserved_gib")).words == "fragmentation"
+
+
+def test_a_store_with_a_file_for_each_metric_has_the_gap_between_two_files() -> None:
+    files = ("mlruns/0/1/metrics/allocated", "mlruns/0/1/metrics/reserved", "mlruns/0/2/metrics/reserved")
+    low, high, other = (frame(name, y, source=place) for name, y, place in zip(
+        ("mem_allocated_gib", "mem_reserved_gib", "mem_reserved_gib"), (LEVEL, SLOPE + 2, SLOPE + 9), files, strict=True
+    ))  # fmt: skip
+    assert series(made(low, high), "mem_reserved_gib").gap_climbs
+    assert series(made(low, other), "mem_reserved_gib").gap is None
 
 
 def test_a_million_samples_are_judged_by_blocks() -> None:

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 import pytest
 
-from forensics.case.series import keys_of
+from forensics.case.series import keys_of, metric_rows
 from forensics.dialects.names import canonical
-from forensics.store.run import run_of
+from forensics.store.run import Run, run_of
 
 
-def named(*printed: str) -> list[str]:
-    """Give the canonical names of printed ones, in a run that logs each of them once."""
+def made(*printed: str, values: Sequence[float] = ()) -> Run:
+    """A run that logs each of these names once."""
     rows = {
         "source": ["train.log"] * len(printed),
         "seq": range(len(printed)),
         "raw_name": printed,
         "name": [canonical(name).canonical for name in printed],
-        "value": [1.0] * len(printed),
+        "value": values or [1.0] * len(printed),
     }
-    return keys_of(run_of("run", {"metrics": pl.DataFrame(rows)}))["name"].to_list()
+    return run_of("run", {"metrics": pl.DataFrame(rows)})
+
+
+def named(*printed: str) -> list[str]:
+    """Give the canonical names of printed ones, in a run that logs each of them once."""
+    return keys_of(made(*printed))["name"].to_list()
+
+
+def in_gib(printed: str, value: float) -> list[tuple[str, float]]:
+    """Give the canonical name and the value of a number that a run logs under a name."""
+    run = made("loss", printed, values=[2.5, value])
+    return metric_rows(run, pl.col("raw_name") == printed).select("name", "value").collect().rows()
 
 
 @pytest.mark.parametrize("name", ["train_nll_loss", "main loss", "trainer/lm_nll", "objective.cross_entropy"])
@@ -48,3 +61,18 @@ def test_a_part_of_a_loss_is_not_the_loss(part: str) -> None:
 def test_beside_a_loss_of_a_known_name_no_other_is_one() -> None:
     assert named("loss", "main_loss") == ["loss", "main_loss"]
     assert named("grad_norm", "gradient_l2") == ["grad_norm", "gradient_l2"]
+
+
+@pytest.mark.parametrize(("printed", "gib"), [(48.0, 48.0), (300.0, 300.0), (51_200.0, 50.0), (48.0 * 2**30, 48.0)])
+def test_a_memory_without_a_unit_has_that_of_its_size(printed: float, gib: float) -> None:
+    assert in_gib("train/mem_alloc", printed) == [("mem_allocated_gib", gib)]
+    assert in_gib("max_memory_reserved", printed) == [("mem_reserved_peak_gib", gib)]
+
+
+@pytest.mark.parametrize("printed", [0.9, 1.0, 301.0, 512.0, 400_000.0, 2.0**29, 2.0**40])
+def test_a_number_of_no_size_that_a_device_has_is_no_memory(printed: float) -> None:
+    assert in_gib("mem_alloc", printed) == [("mem_alloc", printed)]
+
+
+def test_a_use_of_memory_without_a_unit_may_be_a_share() -> None:
+    assert in_gib("memory", 48.0) == [("memory", 48.0)]
