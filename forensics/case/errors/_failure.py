@@ -14,8 +14,9 @@ from forensics.values import replace
 #: The cause of an error of which nothing is known but its class.
 ANY = UNKNOWN[2]
 _TRACEBACK_LINES = 400
-#: A message of several lines is over after so many.
-_MESSAGE_LINES = 6
+#: A message of several lines is over after so many; one that announces what follows, `Graph execution error:`, shows
+#: the frames of a node first, which took 50 to 100 lines of public logs of Keras.
+_MESSAGE_LINES, _ANNOUNCED_LINES = 6, 120
 #: A line's usual length, where a source knows bytes only.
 _LINE_BYTES = 120
 _NEAR_EVENTS = 12
@@ -116,7 +117,8 @@ def _within(failure: Failure, other: Failure, lines: int) -> bool:
 
 def _goes_on(failure: Failure, other: Failure) -> bool:
     """Whether a signature stands in the lines that an exception's message goes on with, by the same rank."""
-    after = other.at > failure.at and other.rank == failure.rank and _within(failure, other, _MESSAGE_LINES)
+    lines = _ANNOUNCED_LINES if failure.message.endswith(":") else _MESSAGE_LINES
+    after = other.at > failure.at and other.rank == failure.rank and _within(failure, other, lines)
     row = by_id().get(other.code)
     return after and (other.weight == Weight.OWN or (row is not None and row.continues))
 

@@ -82,7 +82,7 @@ _BREAK = lazily("[\n\r\x08]")
 
 
 class Traceback(Struct):
-    """What was read so far; `lines` counts what belongs to it."""
+    """What was read so far; `deep` is the indent of the last frame."""
 
     exc: str = ""
     message: str = ""
@@ -100,6 +100,7 @@ class Traceback(Struct):
     quotes: bool = False
     handling: bool = False
     chain: bool = False
+    deep: int = 0
     outer: str = ""
     stack: list[str] = field(default_factory=list[str])
 
@@ -170,8 +171,9 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
     """Account for one line; True when the traceback is over."""
     if (frame := _frame(rest)) is not None:
         found.frames += 1
+        found.deep = len(rest) - len(rest.lstrip())
         found.file, found.line = frame["file"], frame["line"] or ""
-        found.function, found.statement = frame["function"].strip() or _OUTERMOST, ""
+        found.function, found.statement = frame["function"].strip(" *") or _OUTERMOST, ""
         found.outer = found.outer or found.frame
         found.stack.append(found.frame)
         found.ended = False
@@ -212,7 +214,13 @@ def _show(found: Traceback, rest: str) -> None:
 
 
 def _exception(found: Traceback, rest: str) -> re.Match[str] | None:
-    """Match an exception's line; once a known one was read, frames that its message shows lead to no other name."""
+    """Match an exception's line; once a known one was read, frames that its message shows lead to no other name.
+
+    Of an exception that quotes a traceback (Keras, `in user code:`) the inner one is as deep as its frames.
+    """
+    inner = rest.lstrip()
+    if found.message.endswith(":") and found.exc and len(rest) - len(inner) <= found.deep:
+        rest = inner
     return _KNOWN.match(rest) or (_NAMED.match(rest) if found.frames and not _KNOWN.match(found.exc) else None)
 
 

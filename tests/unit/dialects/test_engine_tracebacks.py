@@ -205,6 +205,15 @@ def test_the_traceback_that_a_message_ends_with_is_its_inner_one() -> None:
     assert (found["exc"], found["message"]) == ("ValueError", "no such shard")
 
 
+def test_an_exception_quoted_with_its_frames_is_the_inner_one_as_deep_as_these() -> None:
+    quoted = '    File "/opt/toy/loss.py", line 4, in step  *\n        return loss(x, y)\n'
+    (found,) = tracebacks(FRAMES + f"ValueError: in user code:\n\n{quoted}\n    TypeError: x is no tensor\n")
+    assert (found["exc"], found["message"]) == ("TypeError", "x is no tensor")
+    assert found["frame"] == "/opt/toy/loss.py:4 in step"
+    (deeper,) = tracebacks(FRAMES + f"ValueError: in user code:\n\n{quoted}          TypeError: x is no tensor\n")
+    assert (deeper["exc"], deeper["message"]) == ("ValueError", "in user code:")
+
+
 def test_a_remote_task_names_the_class_that_it_wraps() -> None:
     (found,) = tracebacks(FRAMES + "ray.exceptions.RayTaskError(ValueError): ray::worker() (pid=7)\n")
     assert found["exc"] == "ray.exceptions.RayTaskError(ValueError)"

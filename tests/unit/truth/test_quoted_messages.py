@@ -1,0 +1,64 @@
+"""Exceptions whose message says below what is wrong: Keras and TensorFlow show the frames of a node before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forensics.model import Outcome, Shape
+from tests.unit.truth._runs import TRACEBACK, said, shape
+
+CRASH = (Outcome.FAILED, Shape.CRASH)
+NODE = ['    File "/opt/windmill/blade.py", line 4, in turn', "      return mill(x)"]
+LABEL = "Received a label value of 7 which is outside the valid range of [0, 7).  Label values: 7 1"
+STATUS = "tensorflow.python.framework.errors_impl.InvalidArgumentError"
+
+
+@pytest.mark.parametrize("frames", [0, 50])
+@pytest.mark.parametrize("head", [TRACEBACK, []])
+def test_what_a_message_announces_is_looked_for_below_the_frames_of_its_node(
+    tmp_path: Path, head: list[str], frames: int
+) -> None:
+    raised = f"{STATUS}: Graph execution error:"
+    verdict = said(tmp_path, [*head, raised, "", "Detected at node loss defined at:", *NODE * frames, LABEL])
+    assert (*shape(verdict), verdict.cause) == (*CRASH, "label_out_of_range")
+
+
+def test_far_below_a_message_that_announces_nothing_another_error_is_its_own(tmp_path: Path) -> None:
+    raised = "toy.MillError: the mill stood still"
+    verdict = said(tmp_path, [*TRACEBACK, raised, *NODE * 10, LABEL])
+    assert (*shape(verdict), verdict.cause) == (*CRASH, "uncaught_exception")
+
+
+def test_an_exception_of_user_code_says_what_its_quoted_one_does(tmp_path: Path) -> None:
+    inner = ["    ValueError: Shapes (None, 1) and (None, 7) are incompatible"]
+    verdict = said(tmp_path, ["ValueError: in user code:", "", *NODE, *inner])
+    assert (*shape(verdict), verdict.cause) == (*CRASH, "shape_mismatch")
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("  (0) Invalid argument: logits and labels must be broadcastable: logits_size=[8,5] labels_size=[8,7]",
+         "shape_mismatch"),
+        ("\t [[Node: save/Assign = Assign[T=DT_FLOAT]]] Assign requires shapes of both tensors to match.",
+         "state_mismatch"),
+        ("WARNING:tensorflow:Your input ran out of data; interrupting training.", "no_samples"),
+        ("OMP: Error #15: Initializing libomp.so, but found libiomp5.so already initialized.", "native_check"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_exception_may_be_the_one_that_decides(tmp_path: Path, line: str, cause: str) -> None:
+    verdict = said(tmp_path, ["building the mill", line])
+    assert (*shape(verdict), verdict.cause) == (*CRASH, cause)
+
+
+@pytest.mark.parametrize(
+    ("raised", "first"),
+    [
+        ("IndexError: index 7 is out of bounds for axis 0 with size 7", "Compare the class numbers in the labels"),
+        ("IndexError: index 9 is out of bounds for axis 0 with size 7", "Print the length of what is indexed"),
+    ],
+)
+def test_an_index_one_past_the_end_is_mostly_a_class_number(tmp_path: Path, raised: str, first: str) -> None:
+    assert said(tmp_path, [*TRACEBACK, raised]).actions[0].text.startswith(first)
