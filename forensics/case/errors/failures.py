@@ -55,6 +55,8 @@ def failures(run: Run) -> tuple[Failure, ...]:
             return "freed"
         if ended_by_itself:  # an error that ended the program would stand above
             return "teardown"
+        if failure.code in telling("joining") and end.steps:  # who trains has met all others
+            return "progress"
         if tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
             return "earlier"
         prints_on = last.get(failure.source, failure.at) > failure.at

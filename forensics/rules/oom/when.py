@@ -65,7 +65,7 @@ class TooBigFromTheStart(Struct, frozen=True):
 )
 def too_big_from_the_start(run: Run, first: OomMessage, cfg: TooBigFromTheStart) -> Findings:
     """Find a fatal device error before the run had really begun."""
-    if (first.step or 0) > cfg.steps or first.phase in {"evaluation", "generation", "checkpoint"}:
+    if (first.step or 0) > cfg.steps or first.phase in {"evaluation", "generation", "checkpoint", "restoring"}:
         return
     if any(life.last > cfg.steps for life in lives(run)) or first.reading in {"others", "limit"}:
         return
@@ -109,7 +109,16 @@ class AfterResume(Struct, frozen=True):
     causal="context",
 )
 def after_resume(run: Run, first: OomMessage, cfg: AfterResume) -> Findings:
-    """Find a fatal device error that came right after a restart."""
+    """Find a fatal device error that came while a checkpoint was loaded, or right after a restart."""
+    if first.phase == "restoring":
+        yield after_resume.finding(
+            "memory ran out while a checkpoint was loaded",
+            "the traceback runs through it: what is loaded is on the device beside the model's own",
+            proof(message_evidence(first)),
+            message_onset(first),
+            culprits=ranks(first),
+        )
+        return
     found = [b for b in boundaries(run) if b.after.source == first.source and _short(b, first, cfg)]
     if not found:
         return
