@@ -23,10 +23,18 @@ def tag(name: str, /, *children: str | Iterable[str], **attributes: object) -> M
     said = "".join(
         _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
     )
-    if name in _VOID:
-        return Markup(f"<{name}{said}>")
-    inside = "".join(markup(c) if isinstance(c, str) else "".join(map(markup, c)) for c in children)
-    return Markup(f"<{name}{said}>{inside}</{name}>")
+    return Markup(f"<{name}{said}>" if name in _VOID else f"<{name}{said}>{join(*children)}</{name}>")
+
+
+def some(name: str, /, *children: str | Iterable[str], **attributes: object) -> Markup:
+    """Give one element as `tag` does; nothing where nothing would stand in it."""
+    inside = join(*children)
+    return tag(name, inside, **attributes) if inside else inside
+
+
+def definitions(pairs: Iterable[tuple[str, str | Iterable[str]]]) -> Markup:
+    """Give labels with what belongs to each; nothing of none."""
+    return some("dl", [join(tag("dt", label), tag("dd", value)) for label, value in pairs])
 
 
 def markup(text: str) -> Markup:
@@ -44,9 +52,9 @@ def script(code: str) -> Markup:
     return Markup(f"<script>{code}</script>")
 
 
-def join(*parts: str) -> Markup:
-    """Give parts one after the other."""
-    return Markup("".join(markup(p) for p in parts))
+def join(*parts: str | Iterable[str]) -> Markup:
+    """Give parts one after the other; what is not `Markup` is escaped."""
+    return Markup("".join(markup(p) if isinstance(p, str) else "".join(map(markup, p)) for p in parts))
 
 
 def _attribute(key: str, value: object) -> str:

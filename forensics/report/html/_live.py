@@ -13,7 +13,7 @@ from typing import Any
 from forensics.figure import Figure
 from forensics.io.optional import optional
 from forensics.io.tolerant_json import dumps
-from forensics.report.html._drawing import Live, drawing_of
+from forensics.report.html._figures import Live, drawing_of
 
 #: So many points are given to a page at most, over all of its charts.
 MOST_POINTS = 20_000

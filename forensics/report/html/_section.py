@@ -12,13 +12,12 @@ from forensics.figure import Chart, Figure, Heat
 from forensics.model import Finding, Report
 from forensics.registry import values
 from forensics.report import phrases as say
-from forensics.report.html._drawing import Place, drawing_of
 from forensics.report.html._elements import Markup, join, tag
-from forensics.report.html._figures import figure
+from forensics.report.html._figures import Place, drawing_of, figure
 
-#: Where a part stands: above all, beside the chart that decides, in two columns below both, or below these.
 #: A map of more ranks stands alone.
 _FEW_ROWS = 12
+#: Where a part stands: above all, beside the chart that decides, in two columns below both, or below these.
 Column = Literal["head", "answer", "picture", "why", "doubts", "rest"]
 
 
@@ -41,6 +40,12 @@ class Shown(Struct, frozen=True):
         lead = say.lead(self.report)
         beside = [f for f in drawn[1:] if _goes_with(f, drawn[0], lead)]
         return (*drawn[:1], *beside[:1])
+
+    @property
+    def core(self) -> tuple[Figure, ...]:
+        """The charts that decide, and the time line."""
+        kept = [id(f) for f in self.deciding]
+        return tuple(f for f in self.report.figures if id(f) in kept or self._place(f) == "timeline")
 
     def drawn(self, every: Sequence[Figure]) -> list[Markup]:
         """Lay out some figures."""
@@ -84,12 +89,10 @@ def laid_out(shown: Shown, *, brief: bool = False) -> Markup:
     """Lay out a run: the head, the answer beside the chart that decides, reasons beside doubts, then the rest."""
 
     def column(name: Column) -> Markup:
-        return join(*(s.make(shown) for s in sections() if s.column == name and (s.brief or not brief)))
+        return join(s.make(shown) for s in sections() if s.column == name and (s.brief or not brief))
 
-    return join(
-        column("head"), _beside(column("answer"), column("picture")), _beside(column("why"), column("doubts")),
-        column("rest"),
-    )  # fmt: skip
+    above = column("head"), _beside(column("answer"), column("picture"))
+    return join(above, _beside(column("why"), column("doubts")), column("rest"))
 
 
 def _beside(left: Markup, right: Markup) -> Markup:

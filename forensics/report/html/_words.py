@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 
 from forensics.identity import bare
 from forensics.model import Evidence, EvidenceRole, Verdict
 from forensics.patterns import lazily
 from forensics.report import phrases as say
-from forensics.report.html._elements import Markup, join, tag
+from forensics.report.html._elements import Markup, join, some, tag
 
 _OPTION = lazily(r" (?=--)")
 #: Places of a finding that are shown.
@@ -17,8 +17,6 @@ MOST_EVIDENCE = 12
 _PLACES = 3
 #: Places that are not folded.
 _OPEN = 3
-
-
 _OUTCOMES = {"failed": "FAILED", "suspect": "SUSPECT", "healthy": "HEALTHY", "cannot_say": "CANNOT SAY"}
 
 
@@ -35,49 +33,45 @@ def words_of(evidence: Evidence) -> str:
 
 def evidence_of(evidence: Evidence) -> Markup:
     """Give one place, and what stands there."""
-    said = words_of(evidence)
     role = " (speaks against it)" if evidence.role is EvidenceRole.CONTRADICTS else ""
-    place = tag("p", tag("code", evidence.place), role)
-    return join(place, tag("pre", said)) if said else place
+    return join(tag("p", tag("code", evidence.place), role), some("pre", words_of(evidence)))
 
 
-def command(text: str | None) -> list[Markup]:
+def command(text: str | None) -> Markup:
     """Give a command to copy, which breaks before an option only where it can; nothing without one."""
     if text is None:
-        return []
+        return join()
     options = (tag("span", option, class_="option") for option in _OPTION.split(text))
-    return [tag("pre", join(*(join(" " if n else "", option) for n, option in enumerate(options))))]
+    return tag("pre", [join(" " if n else "", option) for n, option in enumerate(options)])
 
 
-def proof_of(every: Iterable[Evidence], told: Collection[tuple[str, str]] = ()) -> list[Markup]:
+def proof_of(every: Sequence[Evidence], told: Collection[tuple[str, str]] = ()) -> Markup:
     """Give each place once; what says the same of other ranks or times is folded below the first of its kind.
 
     `told` are places and quotes that stand elsewhere on the page: only the place is given.
     """
     kinds: dict[str, list[Evidence]] = {}
-    for evidence in {(e.place, e.quote): e for e in every}.values():
+    for evidence in {(e.place, e.quote): e for e in every[:MOST_EVIDENCE]}.values():
         same = bare(evidence.quote) if evidence.quote.strip() and evidence.value is None else evidence.place
         kinds.setdefault(same, []).append(evidence)
     parts = [_folded(alike, told) for alike in kinds.values()]
-    if len(parts) <= _OPEN + 1:
-        return [one for part in parts for one in part]
-    rest = tag("summary", f"and {say.plural(len(parts) - _OPEN, 'more place')}")
-    return [*(one for part in parts[:_OPEN] for one in part), tag("details", rest, *parts[_OPEN:])]
+    if len(parts) > _OPEN + 1:
+        rest = tag("summary", f"and {say.plural(len(parts) - _OPEN, 'more place')}")
+        parts[_OPEN:] = [tag("details", rest, parts[_OPEN:])]
+    return join(parts, more(len(every) - MOST_EVIDENCE, "place"))
 
 
-def _folded(alike: list[Evidence], told: Collection[tuple[str, str]]) -> list[Markup]:
+def _folded(alike: list[Evidence], told: Collection[tuple[str, str]]) -> Markup:
     first, rest = alike[0], alike[1:]
-    if (first.place, first.quote) in told:
-        shown = [tag("p", tag("code", first.place), " (see above)")]
-    else:
-        shown = [evidence_of(first)]
-    if rest:
-        places = f"and {len(rest)} more of the same words: {', '.join(e.place for e in rest[:_PLACES])}"
-        more_places = f" and {len(rest) - _PLACES} more" if len(rest) > _PLACES else ""
-        shown.append(tag("details", tag("summary", places + more_places), [evidence_of(e) for e in rest]))
-    return shown
+    is_told = (first.place, first.quote) in told
+    shown = tag("p", tag("code", first.place), " (see above)") if is_told else evidence_of(first)
+    if not rest:
+        return shown
+    places = f"and {len(rest)} more of the same words: {', '.join(e.place for e in rest[:_PLACES])}"
+    more_places = f" and {len(rest) - _PLACES} more" if len(rest) > _PLACES else ""
+    return join(shown, tag("details", tag("summary", places + more_places), map(evidence_of, rest)))
 
 
-def more(count: int, noun: str) -> list[Markup]:
+def more(count: int, noun: str) -> Markup:
     """Say how many are not shown; nothing where all are."""
-    return [tag("p", f"and {say.plural(count, f'more {noun}')}.", class_="soft")] if count > 0 else []
+    return tag("p", f"and {say.plural(count, f'more {noun}')}.", class_="soft") if count > 0 else join()

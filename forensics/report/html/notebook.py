@@ -9,11 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from forensics.figure import Figure
 from forensics.model import Report
 from forensics.report import phrases as say
 from forensics.report.html._css import scoped
-from forensics.report.html._drawing import drawing_of
 from forensics.report.html._elements import Markup, join, style_sheet, tag
 from forensics.report.html._figures import data_table
 from forensics.report.html._section import Shown, laid_out
@@ -25,7 +23,7 @@ _CLASS = "forensics-report"
 
 def of_report(report: Report) -> str:
     """Give the report as one element."""
-    shown = Shown(replace(report, figures=_chosen(report)), f"{_digest(report)}-", "h2")
+    shown = Shown(replace(report, figures=Shown(report).core), f"{_digest(report)}-", "h2")
     left = len(report.figures) - len(shown.report.figures)
     more = (
         f"{say.plural(len(report.findings), 'finding')} and {say.plural(left, 'more figure')} are in the whole page: "
@@ -42,14 +40,6 @@ def of_tables(name: str, counts: Mapping[str, int]) -> str:
 
 def _box(inside: Markup) -> str:
     return tag("div", style_sheet(scoped(_CLASS)), inside, class_=_CLASS)
-
-
-def _chosen(report: Report) -> tuple[Figure, ...]:
-    """The charts that decide, and the time line."""
-    kept = {id(f) for f in Shown(report).deciding}
-    return tuple(
-        f for f in report.figures if id(f) in kept or ((d := drawing_of(f)) is not None and d.place == "timeline")
-    )
 
 
 def _digest(report: Report) -> str:

@@ -17,7 +17,8 @@ from forensics.report import _many
 from forensics.report import phrases as say
 from forensics.report.html._axes import around
 from forensics.report.html._css import CSS
-from forensics.report.html._elements import Markup, join, script, style_sheet, tag
+from forensics.report.html._elements import Markup, join, script, some, style_sheet, tag
+from forensics.report.html._figures import data_table
 from forensics.report.html._section import Shown, laid_out
 from forensics.report.html._words import outcome
 from forensics.report.payload import tool
@@ -40,7 +41,7 @@ def render_many(reports: Sequence[Report], *, live: bool = False) -> Iterator[st
     if len(reports) == 1:
         yield from _page(reports[0].run, _one(reports[0], "", "h1"), _scripts([("", reports[0])]) if live else ())
         return
-    every = [(_prefix(n), n, report) for n, report in enumerate(reports, 1)]
+    every = [(f"run{n}-", n, report) for n, report in enumerate(reports, 1)]
     whole = with_room(reports)
     scripts = _scripts([(prefix, report) for prefix, n, report in every if n in whole]) if live else ()
     pages = [_one(report, prefix, "h2", brief=n not in whole) for prefix, n, report in every]
@@ -52,10 +53,6 @@ def render_many(reports: Sequence[Report], *, live: bool = False) -> Iterator[st
 def render(report: Report) -> Iterator[str]:
     """Write the page of one run."""
     yield from _page(report.run, _one(report, "", "h1"))
-
-
-def _prefix(number: int) -> str:
-    return f"run{number}-"
 
 
 def _scripts(every: Sequence[tuple[str, Report]]) -> tuple[str, ...]:
@@ -103,12 +100,9 @@ def _hash(text: str) -> str:
 
 def overview(reports: Sequence[Report], pages: Sequence[Markup]) -> Markup:
     """Give how many there are of each shape, then one row a run, which opens to its page of `pages`."""
-    shapes = [row.cells for row in _many.by_shape(reports)]
-    return join(
-        _table(_many.SHAPE_HEAD, shapes, "Runs by shape"),
-        *(_group(g, pages) for g in _many.groups(reports)),
-        *([tag("p", _SOME, class_="note")] if len(reports) > MOST_WHOLE else []),
-    )
+    shapes = data_table(_many.SHAPE_HEAD, [row.cells for row in _many.by_shape(reports)], "Runs by shape", sized=False)
+    note = tag("p", _SOME, class_="note") if len(reports) > MOST_WHOLE else ""
+    return join(shapes, [_group(g, pages) for g in _many.groups(reports)], note)
 
 
 def with_room(reports: Sequence[Report]) -> frozenset[int]:
@@ -122,31 +116,23 @@ def with_room(reports: Sequence[Report]) -> frozenset[int]:
 def _group(group: _many.Group, pages: Sequence[Markup]) -> Markup:
     rows = [_row(report, place, pages[place]) for report, place in zip(group.reports, group.places, strict=True)]
     same = len(group.reports) > 1 and group.key != _many.NOTHING
-    said = f"{len(group.reports)} runs of the same failure, {group.seen.words}" if same else ""
-    head = [tag("p", said, " ", tag("code", group.key), class_="soft")] if same else []
-    return tag("section", *head, *rows, class_="group")
+    said = f"{len(group.reports)} runs of the same failure, {group.seen.words}"
+    head = tag("p", said, " ", tag("code", group.key), class_="soft") if same else ""
+    return tag("section", head, rows, class_="group")
 
 
 def _row(report: Report, place: int, page: Markup) -> Markup:
     found = report.verdict
-    where = say.onset(found.onset)
-    said = [tag("span", where, class_="soft")] if where else []
+    said = some("span", say.onset(found.onset), class_="soft")
     folder, slash, name = report.run.rpartition("/")
     run = tag("span", tag("span", folder + slash, class_="soft"), tag("b", name))
-    row = tag("summary", outcome(found), run, tag("span", _picture(report)), tag("span", found.headline, *said))
+    row = tag("summary", outcome(found), run, tag("span", _picture(report)), tag("span", found.headline, said))
     return tag("details", row, tag("div", page), class_="one", id=f"run{place + 1}")
 
 
 def _picture(report: Report) -> Markup:
     """The chart that decides, without words."""
-    first = next(iter(Shown(report).deciding), None)
-    return spark(first) if isinstance(first, Chart) else join()
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]], name: str) -> Markup:
-    top = tag("thead", tag("tr", [tag("th", h, scope="col") for h in head]))
-    body = tag("tbody", [tag("tr", [tag("td", cell) for cell in row]) for row in rows])
-    return tag("div", tag("table", top, body), class_="scroll", tabindex="0", role="region", aria_label=name)
+    return join(spark(first) for first in Shown(report).deciding[:1] if isinstance(first, Chart))
 
 
 # A chart as a picture the height of two lines, for a row of a table: curves and onset, no words.
@@ -162,14 +148,9 @@ def spark(figure: Chart) -> Markup:
     log = figure.log and all(v > 0 for c, _ in thin for v in c.y)
     x = around([*onsets, *(v for c, _ in thin for v in c.x)], _EDGE, _WIDE - _EDGE, room=0.0)
     y = around((v for c, _ in thin for v in c.y), _HIGH - _EDGE, _EDGE, log=log)
-    lines = [
-        tag(
-            "polyline",
-            class_="curve bad" if bad else "curve c0",
-            points=" ".join(f"{x.at(a):.0f},{y.at(b):.1f}" for a, b in zip(c.x, c.y, strict=True)),
-        )
-        for c, bad in thin
-    ]
+    points = [" ".join(f"{x.at(a):.0f},{y.at(b):.1f}" for a, b in zip(c.x, c.y, strict=True)) for c, _ in thin]
+    kinds = ["curve bad" if bad else "curve c0" for _, bad in thin]
+    lines = [tag("polyline", class_=kind, points=at) for kind, at in zip(kinds, points, strict=True)]
     marks = [tag("line", class_="mark onset", x1=x.at(v), x2=x.at(v), y1=0, y2=_HIGH) for v in onsets]
     size = f"0 0 {_WIDE:.0f} {_HIGH:.0f}"
     return tag("svg", lines, marks, class_="spark", viewBox=size, aria_hidden="true")

@@ -11,7 +11,7 @@ import pytest
 from forensics import figures, registry
 from forensics.figures import kind as figure_kinds
 from forensics.model import Report
-from forensics.report.html import _drawing, _drawings, _elements, _section, _sections
+from forensics.report.html import _drawings, _elements, _figures, _section, _sections
 from forensics.report.html.page import render
 from forensics.store.run import run_of
 
@@ -22,7 +22,7 @@ def modules(package: ModuleType) -> set[str]:
 
 def test_every_file_of_the_folders_is_a_part() -> None:
     assert {s.make.__module__.rpartition(".")[2] for s in _section.sections()} == modules(_sections)
-    assert len(_drawing.drawings()) == len(modules(_drawings))
+    assert len(_figures.drawings()) == len(modules(_drawings))
     assert len(figure_kinds.kinds()) == len(modules(figures) - {"kind"})
 
 
@@ -30,7 +30,7 @@ def test_no_two_parts_claim_the_same_place_or_type() -> None:
     orders = [s.order for s in _section.sections()]
     assert len(orders) == len(set(orders))
     assert len({k.order for k in figure_kinds.kinds()}) == len(figure_kinds.kinds())
-    assert len({d.kind for d in _drawing.drawings()}) == len(_drawing.drawings())
+    assert len({d.kind for d in _figures.drawings()}) == len(_figures.drawings())
 
 
 def test_a_section_that_is_put_into_the_folder_stands_on_the_page(

@@ -8,9 +8,8 @@ from typing import Any
 from forensics.figure import Bars, Mark
 from forensics.io.safe_text import for_html
 from forensics.report.html._axes import RIGHT, WIDTH, Scale, scale, x_axis
-from forensics.report.html._drawing import Drawing, Live
 from forensics.report.html._elements import Markup, tag
-from forensics.report.html._figures import COLORS, svg, swatch
+from forensics.report.html._figures import COLORS, Drawing, Live, Table, patch, svg
 
 _ROW, _TOP, _FOOT, _LEFT = 26.0, 8.0, 50.0, 168.0
 _LIMIT = "#b8860b"
@@ -28,11 +27,8 @@ def bars(figure: Bars, ident: str) -> Markup:
     bottom = top + row * len(figure.bars)
     grid = [tag("line", class_="grid", x1=x.at(v), x2=x.at(v), y1=top, y2=bottom) for v in x.ticks]
     drawn = [part for n in range(len(figure.bars)) for part in _bar(figure, n, x, top + n * row, row)]
-    axis = x_axis(x, bottom, figure.unit)
-    return svg(
-        figure, ident, bottom + _FOOT, WIDTH,
-        tag("g", grid, drawn, _limit(figure, x, top, bottom), axis, aria_hidden="true"),
-    )  # fmt: skip
+    parts = grid, drawn, _limit(figure, x, top, bottom), x_axis(x, bottom, figure.unit)
+    return svg(figure, ident, bottom + _FOOT, WIDTH, tag("g", *parts, aria_hidden="true"))
 
 
 def _bar(figure: Bars, index: int, x: Scale, y: float, high: float) -> Iterator[Markup]:
@@ -59,10 +55,10 @@ def _limit(figure: Bars, x: Scale, top: float, bottom: float) -> list[Markup]:
 
 def legend(figure: Bars) -> Markup:
     """Name the parts."""
-    return tag("ul", [tag("li", swatch(n), part) for n, part in enumerate(figure.parts)], class_="legend")
+    return tag("ul", [tag("li", patch(n), part) for n, part in enumerate(figure.parts)], class_="legend")
 
 
-def table(figure: Bars) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def table(figure: Bars) -> Table:
     """Give every value."""
     head = ("", *(f"{p} ({figure.unit})" for p in figure.parts))
     return head, [(b.label, *(f"{v:,.4g}" for v in b.values)) for b in figure.bars]
@@ -78,14 +74,9 @@ def live(figure: Bars, most: int) -> Live:
     points = len(labels) * len(figure.parts)
     if points > most:
         return Live([], {}, 0)
+    bar: dict[str, Any] = {"type": "bar", "orientation": "h"}
     data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": for_html(part),
-            "y": labels,
-            "x": [b.values[n] for b in figure.bars],
-        }
+        {**bar, "name": for_html(part), "y": labels, "x": [b.values[n] for b in figure.bars]}
         for n, part in enumerate(figure.parts)
     ]
     axes = {"xaxis": {"title": {"text": for_html(figure.unit)}}, "yaxis": {"autorange": "reversed", "automargin": True}}
@@ -97,16 +88,8 @@ def live(figure: Bars, most: int) -> Live:
 def _live_limit(limit: Mark) -> dict[str, Any]:
     line = {"dash": "dash", "color": _LIMIT}
     label = {"text": for_html(limit.label), "textposition": "end", "textangle": 0, "yanchor": "bottom"}
-    return {
-        "type": "line",
-        "yref": "paper",
-        "x0": limit.at,
-        "x1": limit.at,
-        "y0": 0,
-        "y1": 1,
-        "line": line,
-        "label": label,
-    }
+    where = {"yref": "paper", "x0": limit.at, "x1": limit.at, "y0": 0, "y1": 1}
+    return {"type": "line", **where, "line": line, "label": label}
 
 
 DRAWING = Drawing(Bars, bars, legend, table, live)

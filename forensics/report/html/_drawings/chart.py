@@ -1,15 +1,19 @@
-"""A chart over steps: curves, what is not finite, levels, and the places that matter, each with its words."""
+"""A chart over steps: curves, what is not finite, levels, and the places that matter, each with its words.
+
+For Plotly, curves have holes where records were not finite, and marks and gaps are shapes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from forensics.figure import Chart, Curve, Level, Mark
+from forensics.figures import MOST_TICKS, note_of, shrunk
+from forensics.io.safe_text import for_html
 from forensics.report.html._axes import BOTTOM, LEFT, LETTER, RIGHT, WIDTH, Scale, around, frame, short
-from forensics.report.html._drawing import Drawing
-from forensics.report.html._drawings._live_chart import live
-from forensics.report.html._elements import Markup, join, tag
-from forensics.report.html._figures import svg
+from forensics.report.html._elements import Markup, some, tag
+from forensics.report.html._figures import Drawing, Live, Table, svg, swatch
 
 _HEIGHT = 330.0
 #: Room between the top of the frame and the data for the row of non-finite records.
@@ -20,6 +24,11 @@ _LINES = {"clean": 18.0, "event": 18.0, "onset": 42.0}
 _TOP, _TOP_OF_ONE = 50.0, 28.0
 #: More levels than this have no words of their own.
 _MOST_SAID = 4
+_LIVE_COLORS = {"onset": "#d1453b", "clean": "#2e8b57", "limit": "#b8860b"}
+_OTHER = "#888888"
+#: Fewer points than this for a curve show nothing of it.
+_FEWEST = 8
+_LINES_OF: dict[str, Any] = {"type": "scatter", "mode": "lines"}
 
 
 def chart(figure: Chart, ident: str) -> Markup:
@@ -45,16 +54,8 @@ def chart(figure: Chart, ident: str) -> Markup:
 def legend(figure: Chart) -> Markup:
     """Name the curves where there are several, and what is drawn without words beside it."""
     bad = any(c.culprit for c in figure.curves)
-    items = [
-        tag(
-            "li",
-            _swatch(_color(c, n, bad=bad)),
-            f"▶ {c.label}" if c.culprit else c.label,
-            class_=c.culprit and "culprit",
-        )
-        for n, c in enumerate(figure.curves)
-        if len(figure.curves) > 1
-    ]
+    named = [(_swatch(_color(c, n, bad=bad)), c) for n, c in enumerate(figure.curves) if len(figure.curves) > 1]
+    items = [tag("li", drawn, _named(c), class_=c.culprit and "culprit") for drawn, c in named]
     if any(c.gaps for c in figure.curves):
         items.append(tag("li", _swatch("gap"), "not finite (NaN or infinite)"))
     if figure.levels:
@@ -62,10 +63,14 @@ def legend(figure: Chart) -> Markup:
     steps = [short(m.at) for m in figure.marks if m.role == "checkpoint"]
     if len(steps) > 1:  # one has its words in the drawing
         items.append(tag("li", _swatch("mark checkpoint"), f"checkpoints at steps {', '.join(steps)}"))
-    return tag("ul", items, class_="legend") if items else join()
+    return some("ul", items, class_="legend")
 
 
-def table(figure: Chart, most: int = 24) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _named(curve: Curve) -> str:
+    return f"▶ {curve.label}" if curve.culprit else curve.label
+
+
+def table(figure: Chart, most: int = 24) -> Table:
     """Give head and rows of the same data: evenly chosen points of each curve, every gap, every mark."""
     head = ("series", figure.x_label, figure.y_label)
     rows: list[tuple[str, ...]] = []
@@ -195,7 +200,89 @@ def _swatch(kind: str) -> Markup:
         shown = tag("line", class_=kind, x1=11, x2=11, y1=0, y2=12)
     else:
         shown = tag("line", class_=kind, x1=0, x2=22, y1=6, y2=6)
-    return tag("svg", shown, class_="swatch", viewBox="0 0 22 12", aria_hidden="true")
+    return swatch(shown)
+
+
+def live(figure: Chart, most: int) -> Live:
+    """Give the chart with at most `most` points; none where they would not show its curves."""
+    room = most - 2 * len(figure.levels)
+    each = room // max(1, len(figure.curves))
+    if each < _FEWEST:
+        return Live([], {}, 0)
+    # a hole is a point of its own, and shrinking keeps the two ends beside the extremes
+    kept = tuple(shrunk(c, max(4, each - len(c.gaps) - 2)) for c in figure.curves)
+    data = [*map(_trace, kept), *_live_levels(figure)]
+    points = sum(len(trace["x"]) for trace in data)
+    if points > most:
+        return Live([], {}, 0)
+    return Live(data, _layout(figure), points, note_of(tuple(c for c in kept if not c.projected)))
+
+
+def _trace(curve: Curve) -> dict[str, Any]:
+    x, y = _broken(curve)
+    line: dict[str, Any] = {"dash": "dash"} if curve.projected else {}
+    if curve.culprit:
+        line |= {"color": _LIVE_COLORS["onset"], "width": 3}
+    return {**_LINES_OF, "name": for_html(_named(curve)), "x": x, "y": y, "line": line}
+
+
+def _live_levels(figure: Chart) -> Iterator[dict[str, Any]]:
+    for level in figure.levels:
+        ends = {"x": [level.first, level.last], "y": [level.y, level.y]}
+        yield {**_LINES_OF, "name": for_html(level.label), **ends, "line": {"width": 3}, "firm": True}
+
+
+def _broken(curve: Curve) -> tuple[list[float], list[float | None]]:
+    """Points with a hole where records between them were not finite."""
+    x, y = list[float](), list[float | None]()
+    starts = sorted(g.first for g in curve.gaps)
+    for a, b in zip(curve.x, curve.y, strict=True):
+        if x and any(x[-1] < s < a for s in starts):
+            x.append(a)
+            y.append(None)
+        x.append(a)
+        y.append(b)
+    return x, y
+
+
+def _layout(figure: Chart) -> dict[str, Any]:
+    marks = [m for m in figure.marks if m.role != "limit"]
+    lines = [_line(m.at, _LIVE_COLORS.get(m.role, _OTHER), "dot" if m.role == "checkpoint" else "solid") for m in marks]
+    gaps = [
+        {"type": "rect", "xref": "x", "yref": "paper", "x0": g.first, "x1": g.last, "y0": 0.97, "y1": 1,
+         "fillcolor": _LIVE_COLORS["onset"], "line": {"color": _LIVE_COLORS["onset"]}}
+        for c in figure.curves for g in c.gaps
+    ]  # fmt: skip
+    said = [
+        {"x": m.at, "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 14 * (m.role == "clean"),
+         "text": for_html(m.label), "showarrow": False, "font": {"color": _LIVE_COLORS[m.role]}}
+        for m in marks
+        if m.role in _LIVE_COLORS
+    ]  # fmt: skip
+    axes: dict[str, dict[str, Any]] = {
+        "xaxis": {"title": {"text": for_html(figure.x_label)}, "nticks": MOST_TICKS},
+        "yaxis": {
+            "title": {"text": for_html(figure.y_label)},
+            "type": "log" if figure.log else "linear",
+            "nticks": MOST_TICKS,
+        },
+    }
+    values = [v for c in figure.curves for v in c.y]
+    if values and not figure.log:  # the scale of the drawing knows values that differ by rounding only
+        limits = [m.at for m in figure.marks if m.role == "limit" and m.at <= 3 * max(values)]
+        y = around([*values, *limits], 0.0, 1.0)
+        axes["yaxis"]["range"] = [y.low, y.high]
+        lines += [
+            {"type": "line", "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": at, "y1": at,
+             "line": {"color": _LIVE_COLORS["limit"], "dash": "dash"}}
+            for at in limits
+        ]  # fmt: skip
+    return {"shapes": [*lines, *gaps], "annotations": said, **axes}
+
+
+def _line(at: float, color: str, dash: str) -> dict[str, Any]:
+    where = {"xref": "x", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1}
+    return {"type": "line", **where, "line": {"color": color, "dash": dash}}
 
 
 DRAWING = Drawing(Chart, chart, legend, table, live)

@@ -8,9 +8,8 @@ from typing import Any
 from forensics.figure import Block, Flame
 from forensics.io.safe_text import for_html
 from forensics.report.html._axes import WIDTH, short
-from forensics.report.html._drawing import Drawing, Live, Table
 from forensics.report.html._elements import Markup, tag
-from forensics.report.html._figures import COLORS, svg, swatch
+from forensics.report.html._figures import COLORS, Drawing, Live, Table, patch, svg
 
 _ROW, _EDGE = 21.0, 2.0
 #: Narrower blocks are not drawn: they are no wider than their border.
@@ -32,7 +31,7 @@ def flame(figure: Flame, ident: str) -> Markup:
 def legend(figure: Flame) -> Markup:
     """Name the kinds that are drawn."""
     used = sorted({one.kind for one, *_ in _placed(figure)})
-    return tag("ul", [tag("li", swatch(kind), figure.kinds[kind]) for kind in used], class_="legend")
+    return tag("ul", [tag("li", patch(kind), figure.kinds[kind]) for kind in used], class_="legend")
 
 
 def table(figure: Flame) -> Table:
@@ -59,12 +58,8 @@ def live(figure: Flame, most: int) -> Live:
         return Live([], {}, 0)
     trace: dict[str, Any] = {"type": "icicle", "ids": ids, "parents": parents, "labels": labels, "values": values}
     trace |= {"branchvalues": "total", "tiling": {"orientation": "v"}, "maxdepth": 24, "pathbar": {"visible": True}}
-    trace |= {
-        "hovertext": told,
-        "kinds": colors,
-        "hovertemplate": f"%{{hovertext}}<br>%{{value:.4g}} {for_html(figure.unit)}<extra></extra>",
-        "sort": False,
-    }
+    hover = f"%{{hovertext}}<br>%{{value:.4g}} {for_html(figure.unit)}<extra></extra>"
+    trace |= {"hovertext": told, "kinds": colors, "hovertemplate": hover, "sort": False}
     return Live([trace], {"height": 480, "margin": {"l": 4, "r": 4, "t": 30, "b": 4}}, len(ids), figure.note)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from forensics.figure import Heat
 from forensics.report.html._axes import LEFT, LETTER, RIGHT, WIDTH, Scale, x_axis
-from forensics.report.html._drawing import Drawing
 from forensics.report.html._elements import Markup, tag
-from forensics.report.html._figures import svg
+from forensics.report.html._figures import Drawing, Table, svg, swatch
 
 _ROW, _FOOT, _HEAD, _PLAIN_HEAD = 26.0, 50.0, 28.0, 8.0
 #: Few rows are higher: together they are as high as this, each at most twice as high as others.
@@ -21,10 +20,7 @@ def heat(figure: Heat, ident: str) -> Markup:
     top = _HEAD if figure.marks else _PLAIN_HEAD
     bottom = top + row * len(figure.rows)
     x = Scale(0.0, 1.0, LEFT, WIDTH - max(RIGHT, 8 + LETTER * max(map(len, figure.ends), default=0)))
-    parts = [
-        part for index in range(len(figure.rows))
-        for part in _row(figure, index, x, top + index * row, row)
-    ]  # fmt: skip
+    parts = [part for n in range(len(figure.rows)) for part in _row(figure, n, x, top + n * row, row)]
     wide = (x.end - x.start) / max((len(c) for c in figure.cells), default=1)
     parts += [
         tag("rect", class_="flag", x=x.start + (c + 0.5) * wide - 3, y=top + r * row + row / 2 - 4, width=6, height=6)
@@ -58,7 +54,7 @@ def _row(figure: Heat, index: int, x: Scale, y: float, high: float) -> list[Mark
     return parts
 
 
-def table(figure: Heat) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def table(figure: Heat) -> Table:
     """Give where each row was last seen."""
     return ("last seen",), [(told,) for told in figure.told]
 
@@ -66,16 +62,12 @@ def table(figure: Heat) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 def legend(figure: Heat) -> Markup:
     """Say what shade and mark mean."""
     cell = tag("rect", class_="cell", x=0, y=1, width=22, height=10)
-    items = [tag("li", _swatch(cell), f"{figure.unit}, the darker the more")]
+    items = [tag("li", swatch(cell), f"{figure.unit}, the darker the more")]
     if figure.culprits:
         items.append(tag("li", "▶ culprit", class_="culprit"))
     if figure.flagged:
-        items.append(tag("li", _swatch(tag("rect", class_="flag", x=8, y=3, width=6, height=6)), figure.flag))
+        items.append(tag("li", swatch(tag("rect", class_="flag", x=8, y=3, width=6, height=6)), figure.flag))
     return tag("ul", items, class_="legend")
-
-
-def _swatch(inside: Markup) -> Markup:
-    return tag("svg", inside, class_="swatch", viewBox="0 0 22 12", aria_hidden="true")
 
 
 DRAWING = Drawing(Heat, heat, legend, table)

@@ -6,9 +6,8 @@ from itertools import pairwise
 
 from forensics.figure import Lanes
 from forensics.report.html._axes import LEFT, RIGHT, WIDTH, Scale, scale, x_axis
-from forensics.report.html._drawing import Drawing
 from forensics.report.html._elements import Markup, tag
-from forensics.report.html._figures import svg
+from forensics.report.html._figures import Drawing, svg
 
 _ROW, _TOP, _FOOT, _DOT = 34.0, 12.0, 50.0, 11.0
 _STEP = 2 * _DOT + 2

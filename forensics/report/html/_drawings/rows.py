@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from forensics.figure import Rows
-from forensics.report.html._drawing import Drawing
-from forensics.report.html._elements import Markup, join, tag
-from forensics.report.html._figures import data_table
+from forensics.report.html._elements import Markup, definitions, join, tag
+from forensics.report.html._figures import Drawing, data_table
 
 
 def rows(figure: Rows, ident: str) -> Markup:
     """Lay out facts and table."""
     del ident
-    facts = [join(tag("dt", label), tag("dd", text)) for label, text in figure.facts]
-    table = [data_table(figure.head, list(figure.rows), figure.title)] if figure.rows else []
-    return join(*([tag("dl", facts)] if facts else []), *table)
+    table = data_table(figure.head, list(figure.rows), figure.title) if figure.rows else ""
+    return join(definitions(figure.facts), table)
 
 
 def notes(figure: Rows) -> Markup:
     """Give the sentences below the table."""
-    return join(*(tag("p", f"{note}.", class_="note") for note in figure.notes))
+    return join(tag("p", f"{note}.", class_="note") for note in figure.notes)
 
 
 DRAWING = Drawing(Rows, rows, notes, place="differences")

@@ -8,7 +8,7 @@ from forensics.identity import spoken
 from forensics.model import Evidence, Outcome, Report, Verdict
 from forensics.report import phrases as say
 from forensics.report._losses import words
-from forensics.report.html._elements import Markup, join, tag
+from forensics.report.html._elements import Markup, definitions, join, some, tag
 from forensics.report.html._section import Section, Shown
 from forensics.report.html._words import command, outcome, words_of
 
@@ -27,8 +27,7 @@ def verdict(shown: Shown) -> Markup:
 
 def facts(shown: Shown) -> Markup:
     """Give onset, culprits, cause and the first evidence."""
-    listed = [join(tag("dt", label), tag("dd", value)) for label, value in _told(shown.report)]
-    return tag("dl", listed) if listed else join()
+    return definitions(_told(shown.report))
 
 
 def _told(report: Report) -> Iterator[tuple[str, Markup | str]]:
@@ -58,29 +57,24 @@ def _first(evidence: Evidence) -> Markup:
 
 def fix(shown: Shown) -> Markup:
     """Give the actions, each with its command."""
-    actions = shown.report.verdict.actions
-    items = [tag("li", say.fix(a), command(a.command)) for a in actions]
+    items = [tag("li", say.fix(a), command(a.command)) for a in shown.report.verdict.actions]
     return tag("div", tag("h2", "Fix"), tag("ol", items), class_="fix") if items else join()
 
 
 def restart(shown: Shown) -> Markup:
     """Give the decision with its reason and command, and the next check."""
-    listed = [join(tag("dt", label), tag("dd", *parts)) for label, parts in _onward(shown.report.verdict)]
-    return tag("dl", listed) if listed else join()
+    return definitions(_onward(shown.report.verdict))
 
 
 def _onward(verdict: Verdict) -> Iterator[tuple[str, list[Markup | str]]]:
     if words := say.restart(verdict):
-        options = command(verdict.restart.command) if verdict.restart is not None else []
-        yield "restart", [tag("b", words), *_why(say.why_restart(verdict)), *options]
+        why = f" {reason}" if (reason := say.why_restart(verdict)) else ""
+        options = command(verdict.restart.command if verdict.restart is not None else None)
+        yield "restart", [tag("b", words), some("span", why, class_="soft"), options]
     elif verdict.checkpoint is not None:
         yield "checkpoint", [say.checkpoint(verdict.checkpoint)]
     if (check := say.open_check(verdict)) is not None:
-        yield "next", [check.text, *command(check.command)]
-
-
-def _why(reason: str) -> list[Markup]:
-    return [tag("span", f" {reason}", class_="soft")] if reason else []
+        yield "next", [check.text, command(check.command)]
 
 
 SECTIONS = (

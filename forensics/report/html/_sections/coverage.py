@@ -35,21 +35,20 @@ def coverage(shown: Shown) -> Markup:
     seen = say.seen(report.coverage)
     parts = [tag("h2", "What was read"), tag("p", seen, f"; {say.plural(report.coverage.lost_bytes, 'byte')} lost.")]
     if absent:
-        parts.append(
-            tag("details", tag("summary", say.plural(count, "signal"), " not recorded"), tag("p", f"{absent}."))
-        )
+        summary = tag("summary", say.plural(count, "signal"), " not recorded")
+        parts.append(tag("details", summary, tag("p", f"{absent}.")))
     if unknown := say.unrecognised(report.coverage):
         parts.append(tag("p", f"{unknown}."))
     if rows:
         table = data_table(head, rows, f"Files of {report.run}")
-        parts.append(tag("details", tag("summary", "Every file"), table, *more(len(files) - _FILES, "file")))
+        parts.append(tag("details", tag("summary", "Every file"), table, more(len(files) - _FILES, "file")))
     if issues:
         places = data_table(("place", "code", "times", "message"), issues, f"Issues of {report.run}")
         parts += [tag("h3", "What could not be read"), places]
-    parts += more(len(report.issues) - _ISSUES, "issue")
+    parts.append(more(len(report.issues) - _ISSUES, "issue"))
     if report.plugins:
         parts.append(tag("p", "Broken plugins: ", "; ".join(report.plugins)))
-    return join(*parts)
+    return join(parts)
 
 
 SECTIONS = (Section(100, coverage),)

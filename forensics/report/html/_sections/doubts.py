@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.action import Check, Gap
+from forensics.action import Check
 from forensics.model import Report
 from forensics.report import phrases as say
-from forensics.report.html._elements import Markup, join, tag
+from forensics.report.html._elements import Markup, definitions, join, some, tag
 from forensics.report.html._section import Section, Shown
 from forensics.report.html._words import command
 
@@ -17,10 +17,9 @@ _SIGNS = {"done": "✓ done", "missing": "? not recorded", "next": "→ to do"}
 def doubts(shown: Shown) -> Markup:
     """Give the doubts as facts, and the next steps."""
     report = shown.report
-    listed = [join(tag("dt", label), tag("dd", value)) for label, value in _facts(report)]
     steps = [tag("li", tag("code", s) if say.is_command(s) else s) for s in say.next_steps(report)]
     after = join(tag("h2", "More"), tag("ul", steps)) if steps else join()
-    return join(tag("h2", "Doubts and gaps"), tag("dl", listed), after)
+    return join(tag("h2", "Doubts and gaps"), definitions(_facts(report)), after)
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
@@ -37,16 +36,12 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
 
 def missing(shown: Shown) -> Markup:
     """Give the signal that is missed most, the others folded."""
-    gaps = [_gap(gap) for gap in shown.report.verdict.missing]
+    gaps = [tag("li", say.record(gap), command(gap.command)) for gap in shown.report.verdict.missing]
     if not gaps:
         return join()
     more = tag("summary", f"and {say.plural(len(gaps) - 1, 'more signal')}")
     folded = tag("details", more, tag("ul", gaps[1:])) if gaps[1:] else join()
     return join(tag("h2", "Record next time"), tag("ul", gaps[:1]), folded)
-
-
-def _gap(gap: Gap) -> Markup:
-    return tag("li", say.record(gap), command(gap.command))
 
 
 def playbook(shown: Shown) -> Markup:
@@ -62,14 +57,9 @@ def playbook(shown: Shown) -> Markup:
 
 def _check(check: Check) -> Markup:
     answer = check.evidence or (", ".join(check.signals) if check.state == "missing" else "")
-    after = [tag("span", f" {answer}", class_="soft")] if answer else []
-    return tag(
-        "li",
-        tag("b", _SIGNS[check.state], class_=check.state),
-        f" {check.text}",
-        *after,
-        command(check.command if check.state == "next" else None),
-    )
+    after = some("span", f" {answer}" if answer else "", class_="soft")
+    todo = command(check.command if check.state == "next" else None)
+    return tag("li", tag("b", _SIGNS[check.state], class_=check.state), f" {check.text}", after, todo)
 
 
 SECTIONS = (

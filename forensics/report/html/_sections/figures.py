@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from forensics.figure import Chart
-from forensics.report.html._elements import Markup, join, tag
+from forensics.report.html._elements import Markup, join, some, tag
 from forensics.report.html._section import Section, Shown
 
 
 def deciding(shown: Shown) -> Markup:
     """Give the figure that shows the verdict best, and a second one that its lead finding names."""
-    return join(*shown.drawn(shown.deciding))
+    return join(shown.drawn(shown.deciding))
 
 
 def differences(shown: Shown) -> Markup:
     """Give the figures of this place."""
-    drawn = shown.drawn(shown.figures("differences"))
-    return join(tag("h2", "Compared with the baseline"), *drawn) if drawn else join()
+    return _titled("Compared with the baseline", shown.drawn(shown.figures("differences")))
 
 
 def timeline(shown: Shown) -> Markup:
     """Give the figures of this place."""
-    drawn = shown.drawn(shown.figures("timeline"))
-    return join(tag("h2", "What happened when"), *drawn) if drawn else join()
+    return _titled("What happened when", shown.drawn(shown.figures("timeline")))
 
 
 def charts(shown: Shown) -> Markup:
@@ -29,12 +27,12 @@ def charts(shown: Shown) -> Markup:
     every = shown.figures("charts")
     small = [f for f in every if isinstance(f, Chart)]
     large = [f for f in every if not isinstance(f, Chart)]
-    parts: list[Markup] = []
-    if large:
-        parts += [tag("h2", "Ranks, memory and time"), tag("div", shown.drawn(large), class_="large")]
-    if small:
-        parts += [tag("h2", "Metrics"), tag("div", shown.drawn(small), class_="small")]
-    return join(*parts)
+    above = _titled("Ranks, memory and time", some("div", shown.drawn(large), class_="large"))
+    return join(above, _titled("Metrics", some("div", shown.drawn(small), class_="small")))
+
+
+def _titled(title: str, drawn: str | list[Markup]) -> Markup:
+    return join(tag("h2", title), drawn) if drawn else join()
 
 
 SECTIONS = (
