@@ -7,7 +7,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -19,20 +19,12 @@ from forensics.cli._reading import Reading
 if TYPE_CHECKING:
     from forensics.errors import ExitCode
     from forensics.model import Coverage
+    from forensics.report.payload import Accounted
     from forensics.report.style import Style
     from forensics.store.run import Run
 
 
-class Accounted(Protocol):
-    """What a command found, with the account of what it read."""
-
-    @property
-    def coverage(self) -> Coverage:
-        """Every file that was read."""
-        ...
-
-
-A = TypeVar("A", bound=Accounted)
+A = TypeVar("A", bound="Accounted")
 Render = Callable[[A, str, "Style"], Iterator[str]]
 Command = Callable[..., Answer]
 

@@ -10,6 +10,7 @@ import polars as pl
 from forensics.compare.config.audit import Difference
 from forensics.compare.evals.cause import cause_of
 from forensics.compare.evals.comparison import Pair, compare_all
+from forensics.compare.model import joined
 from forensics.store.run import Run
 from forensics.store.schema import TABLES, conform
 
@@ -37,7 +38,7 @@ def _row(pair: Pair, base: str, cause: Difference | None) -> Mapping[str, Any]:
         "value": pair.cand["value"],
         "stderr": pair.cand["stderr"],
         "step": pair.cand["step"],
-        "base_source": _joined(base, str(pair.base["source"])),
+        "base_source": joined(base, str(pair.base["source"])),
         "base_line": pair.base["line"],
         "base_value": pair.base["value"],
         "base_stderr": pair.base["stderr"],
@@ -57,7 +58,3 @@ def _row(pair: Pair, base: str, cause: Difference | None) -> Mapping[str, Any]:
         "cause_source": stated.source if stated else None,
         "cause_line": stated.locator.line if stated else None,
     }
-
-
-def _joined(run: str, source: str) -> str:
-    return run if run == source or run.endswith(f"/{source}") else f"{run.rstrip('/')}/{source}"

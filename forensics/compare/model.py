@@ -78,3 +78,8 @@ class Diff(Struct, frozen=True):
         """Give the answer; inconclusive where no section has one."""
         deciding = self.deciding
         return deciding.answer if deciding is not None and deciding.answer is not None else Answer.INCONCLUSIVE
+
+
+def joined(run: str, source: str) -> str:
+    """Give the path of a source as the caller would write it; a run that is one file is that file."""
+    return run if run == source or run.endswith(f"/{source}") else f"{run.rstrip('/')}/{source}"

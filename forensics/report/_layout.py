@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
 from forensics.io.safe_text import for_markdown, printable
-from forensics.model import Coverage, Evidence, Issue
+from forensics.model import Evidence
 from forensics.report import phrases as say
 from forensics.report._losses import told, words
 from forensics.report.json_v1 import encoded
-from forensics.report.payload import Payload, read_payload, tool
+from forensics.report.payload import Accounted, Payload, headed, read_payload
 from forensics.report.style import LABEL_CHARS, PLAIN, Style
 
-
-class Accounted(Protocol):
-    """A page that says what was read and what was lost of its input."""
-
-    @property
-    def coverage(self) -> Coverage:
-        """Every file that was read."""
-        ...
-
-    @property
-    def issues(self) -> tuple[Issue, ...]:
-        """What could not be read."""
-        ...
-
-
+#: Facts that are commands or paths.
+_WHOLE = frozenset({"checkpoint", "command", "restart"})
 P = TypeVar("P", bound=Accounted)
 
 
@@ -64,8 +51,7 @@ class Layout(Struct, Generic[P], frozen=True):
 
     def payload(self, page: P) -> Payload:
         """Give the document: schema, tool, fields, and what was read and lost."""
-        head = {"schema": self.schema, "tool": tool()}
-        return {**head, **self.fields(page), **read_payload(page.coverage, page.issues)}
+        return headed(self.schema, {**self.fields(page), **read_payload(page.coverage, page.issues)})
 
 
 def account(page: Accounted, style: Style) -> Iterator[str]:
@@ -90,10 +76,13 @@ def whole(label: str, text: str, style: Style) -> str:
     return style.paint(f"{label:<{LABEL_CHARS}}", "dim") + printable(text)
 
 
-def markdown_facts(run: str, facts: Iterator[tuple[str, str]]) -> Iterator[str]:
-    """Write the table of what is known of a run, label and value."""
-    yield "| | |"
-    yield "|---|---|"
-    yield f"| run | {for_markdown(run, cell=True)} |"
+def text_facts(facts: Iterable[tuple[str, str]], style: Style) -> Iterator[str]:
+    """Write what is known of a run, label and value; a command or a path is copied whole."""
     for label, value in facts:
-        yield f"| {label} | {for_markdown(value, cell=True)} |"
+        yield from (whole(label, value, style),) if label in _WHOLE else style.field(label, printable(value))
+
+
+def markdown_facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Write the table of what is known, label and value."""
+    yield from ("| | |", "|---|---|")
+    yield from (f"| {label} | {for_markdown(value, cell=True)} |" for label, value in facts)

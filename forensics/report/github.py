@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice, zip_longest
 
+from forensics.compare.model import joined
 from forensics.io.safe_text import for_github, for_github_property
 from forensics.model import Evidence, Finding, Outcome, Report, Severity
 from forensics.registry import renderer
 from forensics.report import phrases as say
 from forensics.report._losses import told, words
-from forensics.report.pages.diff_github import MOST, joined
 
+#: So many annotations of one kind a step shows.
+MOST = 10
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
@@ -47,7 +49,7 @@ def _commands(report: Report) -> Iterator[str]:
 def _command(finding: Finding, report: Report, *, first: bool) -> str:
     evidence = finding.evidence[0]
     title = f"forensics: {finding.rule} {finding.shape.value}"
-    properties = [*_place(evidence, report.run), f"title={for_github_property(title)}"]
+    properties = [*placed(evidence, report.run), f"title={for_github_property(title)}"]
     said = [finding.title, finding.because, evidence.quote.strip()]
     if first:
         said += ["fix: " + step for step in say.fixes(report)[:3]]
@@ -56,7 +58,8 @@ def _command(finding: Finding, report: Report, *, first: bool) -> str:
     return f"::{_LEVELS[finding.severity]} {','.join(properties)}::{for_github(message)}"
 
 
-def _place(evidence: Evidence, run: str) -> Iterator[str]:
+def placed(evidence: Evidence, run: str) -> Iterator[str]:
+    """Give the properties that put an annotation at a place of a run."""
     yield f"file={for_github_property(joined(run, evidence.source))}"
     if evidence.locator.line is not None:
         yield f"line={evidence.locator.line}"

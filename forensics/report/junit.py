@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
+from typing import Literal
 
 from forensics.model import Finding, Outcome, Report, Severity
 from forensics.registry import renderer
 from forensics.report import phrases as say
 from forensics.report._losses import told, words
-from forensics.report._xml import xml_line, xml_lines
+from forensics.report._xml import HEAD, case, xml_attribute
+
+_KINDS: dict[Severity, Literal["failure", "skipped", ""]] = {
+    Severity.ERROR: "failure",
+    Severity.WARNING: "skipped",
+    Severity.INFO: "",
+}
 
 
 def render_many(reports: Sequence[Report]) -> Iterator[str]:
     """Write several reports as one document: one suite for each run."""
-    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield HEAD
     yield "<testsuites>"
     for report in reports:
         yield from suite(report)
@@ -24,7 +30,7 @@ def render_many(reports: Sequence[Report]) -> Iterator[str]:
 @renderer("junit", many=render_many)
 def render(report: Report) -> Iterator[str]:
     """Write the report as one document."""
-    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield HEAD
     yield from suite(report)
 
 
@@ -39,34 +45,16 @@ def _suite(report: Report) -> Iterator[str]:
     failures = failed + sum(f.severity is Severity.ERROR for f in report.findings)
     skipped = unsure + sum(f.severity is Severity.WARNING for f in report.findings)
     counts = f'tests="{1 + len(report.findings)}" failures="{failures}" errors="0" skipped="{skipped}"'
-    yield f"<testsuite name={_quoted(xml_line(report.run))} {counts}>"
-    said = xml_lines([*report.verdict.chain, *say.unseen(report), *say.fixes(report), *say.next_steps(report)])
-    yield from _case("verdict", report.verdict.headline, said, "failure" if failed else "skipped" if unsure else "")
-    kinds = {Severity.ERROR: "failure", Severity.WARNING: "skipped", Severity.INFO: ""}
-    for finding in report.findings:
-        yield from _case(
-            f"{finding.rule} {finding.shape.value}", finding.title, _proof(finding), kinds[finding.severity]
-        )
+    yield f"<testsuite name={xml_attribute(report.run)} {counts}>"
+    said = (*report.verdict.chain, *say.unseen(report), *say.fixes(report), *say.next_steps(report))
+    kind = "failure" if failed else "skipped" if unsure else ""
+    yield from case("triage", "verdict", report.verdict.headline, said, kind)
+    for found in report.findings:
+        name = f"{found.rule} {found.shape.value}"
+        yield from case("triage", name, found.title, _proof(found), _KINDS[found.severity])
     yield "</testsuite>"
 
 
-def _case(name: str, headline: str, details: str, kind: str) -> Iterator[str]:
-    yield f'  <testcase classname="forensics.triage" name={_quoted(xml_line(name))}>'
-    if kind == "failure":
-        yield f"    <failure message={_quoted(xml_line(headline))}>{escape(details)}</failure>"
-    elif kind == "skipped":
-        yield f"    <skipped message={_quoted(xml_line(headline))}/>"
-        yield f"    <system-out>{escape(details)}</system-out>"
-    else:
-        yield f"    <system-out>{escape(xml_line(headline))}\n{escape(details)}</system-out>"
-    yield "  </testcase>"
-
-
-def _proof(finding: Finding) -> str:
+def _proof(finding: Finding) -> Iterator[str]:
     evidence = (f"{e.place}: {e.quote.strip()}" if e.quote.strip() else e.place for e in finding.evidence)
-    return xml_lines([text for text in (finding.because, *evidence) if text])
-
-
-def _quoted(text: str) -> str:
-    """A value of an attribute; `xml.sax.saxutils` would do the same, and load a network client."""
-    return f'"{escape(text)}"'
+    return filter(None, (finding.because, *evidence))

@@ -8,8 +8,10 @@ from importlib import metadata
 from operator import attrgetter
 from typing import Any, cast
 
+from msgspec import Struct, field
+
 from forensics.action import Action
-from forensics.model import Coverage, Evidence, Finding, Issue, Onset, Report, SeenBefore, Verdict
+from forensics.model import Coverage, Evidence, Finding, Issue, Onset, Report, Verdict
 from forensics.report.phrases import utc
 from forensics.values import field_names, is_value
 
@@ -26,11 +28,22 @@ def tool() -> Payload:
     return {"name": "forensics", "version": version}
 
 
+class Accounted(Struct, frozen=True, kw_only=True):
+    """What a command found, with the account of its input: every file that was read, and what could not be read."""
+
+    coverage: Coverage = field(default_factory=Coverage)
+    issues: tuple[Issue, ...] = ()
+
+
+def headed(schema: str, fields: Payload) -> Payload:
+    """Give the document of a schema."""
+    return {"schema": schema, "tool": tool(), **fields}
+
+
 def document(reports: Sequence[Report]) -> Payload:
     """Give one report, or several under `runs`."""
-    if len(reports) == 1:
-        return {"schema": REPORT_SCHEMA, "tool": tool(), **report_payload(reports[0])}
-    return {"schema": REPORT_SCHEMA, "tool": tool(), "runs": [report_payload(r) for r in reports]}
+    every = [report_payload(report) for report in reports]
+    return headed(REPORT_SCHEMA, every[0] if len(every) == 1 else {"runs": every})
 
 
 def named(value: object, names: str) -> Payload:
@@ -59,8 +72,8 @@ def report_payload(report: Report) -> Payload:
     """Give everything of one run."""
     return {
         "run": report.run,
-        "verdict": verdict_payload(report.verdict),
-        "findings": [finding_payload(f) for f in report.findings],
+        "verdict": _verdict(report.verdict),
+        "findings": [_finding(f) for f in report.findings],
         **read_payload(report.coverage, report.issues),
         **named(report, "suppressed plugins"),
     }
@@ -69,48 +82,42 @@ def report_payload(report: Report) -> Payload:
 def read_payload(coverage: Coverage, issues: Sequence[Issue]) -> Payload:
     """Give `coverage` and `issues`, which every document has."""
     return {
-        "coverage": coverage_payload(coverage),
+        "coverage": _coverage(coverage),
         "issues": [named(one, "source code message byte line count") for one in issues],
     }
 
 
-def verdict_payload(verdict: Verdict) -> Payload:
-    """Give the answer."""
+def _verdict(verdict: Verdict) -> Payload:
+    seen = verdict.seen_before
     return {
         **named(verdict, "outcome shape headline"),
-        "onset": onset_payload(verdict.onset),
+        "onset": _onset(verdict.onset),
         "culprits": sorted(verdict.culprits),
         **named(verdict, "cause? confidence onset_confidence cause_confidence lead chain chain_findings runner_up"),
         "against": [evidence_payload(e) for e in verdict.against],
         "checkpoint": named(verdict.checkpoint, "step path") if verdict.checkpoint else None,
-        "actions": [action_payload(a) for a in verdict.actions],
+        "actions": [_action(a) for a in verdict.actions],
         **named(verdict, "missing playbook restart"),
-        "seen_before": seen_payload(verdict.seen_before) if verdict.seen_before is not None else None,
+        "seen_before": {"count": seen.count, "first": utc(seen.first_ns), "last": utc(seen.last_ns)} if seen else None,
         "identity": named(verdict.identity, "root entity") if verdict.identity else None,
     }
 
 
-def seen_payload(seen: SeenBefore) -> Payload:
-    """Give how often the failure was there before, and when."""
-    return {"count": seen.count, "first": utc(seen.first_ns), "last": utc(seen.last_ns)}
-
-
-def action_payload(action: Action) -> Payload:
-    """Give one thing to do, with the setting that it changes as the run has it."""
+def _action(action: Action) -> Payload:
+    """One thing to do, with the setting that it changes as the run has it."""
     now = named(action.setting, "key value place") if action.setting is not None else None
     return {**named(action, "text command"), "setting": now, **named(action, "value source")}
 
 
-def onset_payload(onset: Onset) -> Payload:
-    """Give where it started; `step_lo` is the last step known to be good."""
+def _onset(onset: Onset) -> Payload:
+    """Where it started; `step_lo` is the last step known to be good."""
     return {"step": onset.step, "step_lo": onset.step_lo, "time": utc(onset.t_ns), "rank": onset.rank}
 
 
-def finding_payload(finding: Finding) -> Payload:
-    """Give one claim."""
+def _finding(finding: Finding) -> Payload:
     return {
         **named(finding, "rule shape severity confidence causal title because"),
-        "onset": onset_payload(finding.onset),
+        "onset": _onset(finding.onset),
         "culprits": sorted(finding.culprits),
         "cause": finding.cause or None,
         "evidence": [evidence_payload(e) for e in finding.evidence],
@@ -129,8 +136,8 @@ def evidence_payload(evidence: Evidence) -> Payload:
     }
 
 
-def coverage_payload(coverage: Coverage) -> Payload:
-    """Give the account of bytes, what was absent, and the names that were read and not recognised."""
+def _coverage(coverage: Coverage) -> Payload:
+    """The account of bytes, what was absent, and the names that were read and not recognised."""
     file = "source status format? ingester? size_bytes read_bytes skipped_bytes records reason?"
     return {
         "files": [named(f, file) for f in coverage.files],

@@ -13,14 +13,12 @@ from itertools import zip_longest
 from typing import Any
 
 import polars as pl
-from msgspec import Struct, field
 
 from forensics.io.safe_text import csv_cell, printable
 from forensics.io.tolerant_json import dumps
-from forensics.model import Coverage, Issue
 from forensics.patterns import lazily
 from forensics.report.json_v1 import encoded
-from forensics.report.payload import read_payload, tool
+from forensics.report.payload import Accounted, headed, read_payload
 from forensics.report.style import LABEL_CHARS, PLAIN, Style
 
 _GAP = "  "
@@ -29,13 +27,11 @@ _PLACE = lazily(r".*:\d+")
 _WHOLE = frozenset(("source", "path", "sha256", "place"))
 
 
-class Page(Struct, frozen=True):
-    """Rows, of `total` that there are, and the account of the run that they are of."""
+class Page(Accounted, frozen=True):
+    """Rows, of `total` that there are, with the account of the run that they are of."""
 
     rows: pl.DataFrame
     total: int
-    coverage: Coverage = field(default_factory=Coverage)
-    issues: tuple[Issue, ...] = ()
 
 
 def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
@@ -47,9 +43,8 @@ def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
         yield from (dumps(_plain(row), compact=True).decode() for row in rows.iter_rows(named=True))
     elif form == "json":
         columns = [{"name": name, "type": str(dtype)} for name, dtype in rows.schema.items()]
-        head = {"schema": "forensics.query/1", "tool": tool(), "columns": columns, "total": total}
-        cells = [_plain(row) for row in rows.iter_rows(named=True)]
-        yield encoded({**head, "rows": cells, **read_payload(page.coverage, page.issues)})
+        found = {"columns": columns, "total": total, "rows": [_plain(row) for row in rows.iter_rows(named=True)]}
+        yield encoded(headed("forensics.query/1", found | read_payload(page.coverage, page.issues)))
     else:
         yield from _text(rows, style)
         if total > rows.height:

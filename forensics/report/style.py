@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -61,3 +61,10 @@ def _cut(rows: Sequence[str], width: int) -> list[str]:
 
 
 PLAIN = Style()
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int = 0) -> Iterator[str]:
+    """Lay out a Markdown table of cells in which nothing ends a cell; the first columns, of `numbers`, to the right."""
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---:|" * numbers + "---|" * (len(head) - numbers)
+    yield from (f"| {' | '.join(row)} |" for row in rows)

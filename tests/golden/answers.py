@@ -77,13 +77,13 @@ def answers(run: Run, report: Report | None = None) -> dict[str, Any]:
     report = report or judged(run)
     found = {"read": read_as(run), "triage": triage(report)}
     coverage = Coverage(())
-    nan = nan_page.LAYOUT.payload(nan_page.Page(origin(run), run.name, coverage))
+    nan = nan_page.LAYOUT.payload(nan_page.Page(origin(run), run.name, coverage=coverage))
     if nan["first_bad_metric"] is not None:
         found["nan_origin"] = _kept(nan)
     memory = memory_of(run)
     if not memory.empty:
-        found["memory"] = _kept(memory_page.LAYOUT.payload(memory_page.Page(memory, coverage)))
-    page = hang_page.Page(picture(run), report.verdict, run.name, coverage)
+        found["memory"] = _kept(memory_page.LAYOUT.payload(memory_page.Page(memory, coverage=coverage)))
+    page = hang_page.Page(picture(run), report.verdict, run.name, coverage=coverage)
     if hang_page.is_hang(page):
         found["hang"] = _kept(hang_page.LAYOUT.payload(page))
     return found
@@ -93,7 +93,7 @@ def compared(base: Sequence[Run], cand: Run) -> dict[str, Any]:
     """What `forensics diff` says of a candidate beside its baselines, and `triage` with them as `--baseline`."""
     found = diff(list(base), cand, Options())
     beside = triage(pipeline.report_of(against(cand, *base)))
-    page = _kept(diff_page.LAYOUT.payload(diff_page.Page(found, Coverage(()))))
+    page = _kept(diff_page.LAYOUT.payload(diff_page.Page(found, coverage=Coverage(()))))
     return page | {"verdict": found.answer.value, "triage": beside}
 
 

@@ -114,15 +114,15 @@ def _share(option: str, text: str) -> float:
 
 def _page(found: Diff, read: Sequence[Run]) -> Page:
     from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - same
+    from forensics.compare.model import joined  # noqa: PLC0415 - same
     from forensics.model import Coverage  # noqa: PLC0415 - same
     from forensics.report.pages.diff import Page  # noqa: PLC0415 - same
-    from forensics.report.pages.diff_github import joined  # noqa: PLC0415 - same
     from forensics.store.gather import issues_of  # noqa: PLC0415 - same
     from forensics.values import replace  # noqa: PLC0415 - not on the path of --help
 
     files = tuple(replace(f, source=joined(r.name, f.source)) for r in read for f in coverage_of(r).files)
     issues = tuple(replace(i, source=joined(r.name, i.source)) for r in read for i in issues_of(r))
-    return Page(found, Coverage(files), issues)
+    return Page(found, coverage=Coverage(files), issues=issues)
 
 
 def _code(answer: Verdict, inconclusive: str) -> ExitCode:

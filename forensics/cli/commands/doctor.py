@@ -33,9 +33,9 @@ def command(
     code = ExitCode.USAGE if broken or wrong else ExitCode.OK
     if output.format == "json":
         from forensics.report.json_v1 import encoded  # noqa: PLC0415 - same
-        from forensics.report.payload import tool  # noqa: PLC0415 - not needed for text
+        from forensics.report.payload import headed  # noqa: PLC0415 - not needed for text
 
-        return Answer(encoded({"schema": "forensics.doctor/1", "tool": tool(), **every}) + "\n", code, out, force)
+        return Answer(encoded(headed("forensics.doctor/1", {**every})) + "\n", code, out, force)
     return Answer(lines(_table(every)), code, out, force)
 
 

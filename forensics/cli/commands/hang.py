@@ -31,7 +31,7 @@ def command(source: InputArgument, *, shared: Shared) -> Answer:
 
     run = shared.reading.one(source)
     report = pipeline.report_of(run)
-    page = pages.Page(picture(run), report.verdict, run.name, report.coverage, report.issues)
+    page = pages.Page(picture(run), report.verdict, run.name, coverage=report.coverage, issues=report.issues)
     return shared.answer(page, pages.LAYOUT.render, _code(page, hangs=pages.is_hang(page)), run)
 
 

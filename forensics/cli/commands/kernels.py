@@ -66,7 +66,6 @@ def _page(runs: Mapping[str, Run], like: str) -> Page:
     naming = like_kempnerforge if like == "kempnerforge" else str
     run, *more = runs.values()
     whole = run if not more else joined(" ".join(runs), runs)
-    if len(runs) == _PAIR:
-        found = diff(run, more[0], naming)
-        return Page(found.cand, found, coverage_of(whole), issues_of(whole))
-    return Page(profile(whole, naming), None, coverage_of(whole), issues_of(whole))
+    found = diff(run, more[0], naming) if len(runs) == _PAIR else None
+    shown = profile(whole, naming) if found is None else found.cand
+    return Page(shown, found, coverage=coverage_of(whole), issues=issues_of(whole))

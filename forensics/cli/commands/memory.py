@@ -40,7 +40,7 @@ def command(inputs: InputsArgument, *, shared: Shared) -> Answer:
     runs = [shared.reading.one(path) for path in inputs]
     run, base = runs[-1], runs[0] if len(runs) == _MOST else None
     found = memory_of(run, base)
-    shown = page.Page(found, coverage_of(run), issues_of(run))
+    shown = page.Page(found, coverage=coverage_of(run), issues=issues_of(run))
     return shared.answer(shown, page.LAYOUT.render, _code(found), *runs)
 
 

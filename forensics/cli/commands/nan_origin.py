@@ -31,7 +31,8 @@ def command(source: InputArgument, *, shared: Shared) -> Answer:
     run = shared.reading.one(source)
     found = origin(run)
     report = pipeline.report_of(run)
-    shown = page.Page(found, run.name, report.coverage, report.issues, page.restart_of(report.verdict))
+    restart = page.restart_of(report.verdict)
+    shown = page.Page(found, run.name, restart, coverage=report.coverage, issues=report.issues)
     return shared.answer(shown, page.LAYOUT.render, _code(found), run)
 
 

@@ -50,11 +50,12 @@ def command(
     code = ExitCode.OK if summary.recognised else ExitCode.CANNOT_SAY
     if sql is None:
         found = _columns(summary.rows)
-        page = rows.Page(found, found.height, summary.coverage, summary.issues)
+        page = rows.Page(found, found.height, coverage=summary.coverage, issues=summary.issues)
         answer = shared.answer(page, rows.render_tables, code, read)
     else:
         found = engines.ask(read, sql, engine)
-        page = rows.Page(found.head(most) if most else found, found.height, summary.coverage, summary.issues)
+        shown = found.head(most) if most else found
+        page = rows.Page(shown, found.height, coverage=summary.coverage, issues=summary.issues)
         answer = shared.answer(page, rows.render, code, read)
     return replace(answer, notes=losses(summary.coverage))
 

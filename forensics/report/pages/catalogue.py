@@ -13,8 +13,9 @@ from forensics.knowledge.ranges import Range, ranges
 from forensics.patterns import lazily
 from forensics.registry import Ingester, Registry, Rule
 from forensics.report.json_v1 import encoded
-from forensics.report.payload import Payload, named, tool
-from forensics.report.style import PLAIN, Style
+from forensics.report.payload import Payload, headed, named
+from forensics.report.phrases import plural
+from forensics.report.style import PLAIN, Style, markdown_table
 from forensics.values import field_names
 
 FORMATS = ("text", "json", "markdown")
@@ -46,22 +47,20 @@ def rules(every: Iterable[Rule], form: str, style: Style = PLAIN) -> Iterator[st
     """List rules as text, JSON or a Markdown table."""
     found = tuple(every)
     if form == "json":
-        yield encoded({"schema": "forensics.rules/1", "tool": tool(), "rules": [_rule(r) for r in found]})
-        return
-    if form == "markdown":
-        yield "| rule | name | shape | what it detects |"
-        yield "|---|---|---|---|"
-        yield from (f"| {r.id} | {r.slug} | {r.shape.value} | {_cell(sentence(r.doc))} |" for r in found)
-        return
-    for rule in found:
-        yield f"{style.paint(rule.id, 'bold')}  {rule.slug}  [{rule.shape.value}]"
-        yield from style.field("", sentence(rule.doc))
+        yield encoded(headed("forensics.rules/1", {"rules": [_rule(r) for r in found]}))
+    elif form == "markdown":
+        rows = ((r.id, r.slug, r.shape.value, _cell(sentence(r.doc))) for r in found)
+        yield from markdown_table(("rule", "name", "shape", "what it detects"), rows)
+    else:
+        for rule in found:
+            yield f"{style.paint(rule.id, 'bold')}  {rule.slug}  [{rule.shape.value}]"
+            yield from style.field("", sentence(rule.doc))
 
 
 def explanation(rule: Rule, form: str) -> Iterator[str]:
     """Explain one rule as text, JSON or Markdown; as text in two screens, with the examples that fit."""
     if form == "json":
-        yield encoded({"schema": "forensics.rule/1", "tool": tool(), **_rule(rule), "doc": rule.doc})
+        yield encoded(headed("forensics.rule/1", {**_rule(rule), "doc": rule.doc}))
     elif form == "markdown":
         yield from (f"# {rule.doc}", "", *_settings(rule, "- `{}`: {} = `{!r}`", above=("",)))
     else:
@@ -100,8 +99,7 @@ def _screens(rule: Rule) -> Iterator[str]:
     for i in sorted(told):
         yield from blocks[i]
     if more := len(blocks) - len(told):
-        said = "1 more example" if more == 1 else f"{more} more examples"
-        yield from ("", f"{said}: forensics explain {rule.id} --format markdown")
+        yield from ("", f"{plural(more, 'more example')}: forensics explain {rule.id} --format markdown")
     yield from tail
 
 
@@ -115,23 +113,14 @@ def formats(found: Registry, form: str, style: Style = PLAIN) -> Iterator[str]:
     ingesters = tuple(found.ingesters)
     dialects: tuple[Dialect, ...] = tuple(found.dialects)
     if form == "json":
-        yield encoded(
-            {
-                "schema": "forensics.formats/1",
-                "tool": tool(),
-                "formats": [_ingester(i) for i in ingesters],
-                "dialects": [{"name": d.name, "title": d.title} for d in dialects],
-            }
-        )
+        known = {"formats": [_ingester(i) for i in ingesters], "dialects": [named(d, "name title") for d in dialects]}
+        yield encoded(headed("forensics.formats/1", known))
         return
     if form == "markdown":
-        yield "| format | files | gives |"
-        yield "|---|---|---|"
-        yield from (f"| {i.name} | {_cell(_globs(i))} | {', '.join(i.emits)} |" for i in ingesters)
+        rows = ((i.name, _cell(_globs(i)), ", ".join(i.emits)) for i in ingesters)
+        yield from markdown_table(("format", "files", "gives"), rows)
         yield ""
-        yield "| dialect | trainer |"
-        yield "|---|---|"
-        yield from (f"| {d.name} | {_cell(d.title)} |" for d in dialects)
+        yield from markdown_table(("dialect", "trainer"), ((d.name, _cell(d.title)) for d in dialects))
         return
     yield style.paint("Formats", "bold")
     for ingester in ingesters:

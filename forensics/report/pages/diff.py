@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from html import escape
 from types import MappingProxyType
-
-from msgspec import Struct
 
 from forensics.compare.decide import Answer
 from forensics.compare.model import Diff, Section
-from forensics.io.safe_text import for_markdown, printable
-from forensics.model import Coverage, Issue
-from forensics.report._layout import Layout
-from forensics.report._xml import xml_line, xml_lines
-from forensics.report.pages.diff_github import github
-from forensics.report.payload import Payload, evidence_payload, named
+from forensics.io.safe_text import for_github, for_github_property, for_markdown, printable
+from forensics.report._layout import Layout, markdown_facts
+from forensics.report._xml import HEAD, case
+from forensics.report.github import MOST, placed
+from forensics.report.payload import Accounted, Payload, evidence_payload, named
 from forensics.report.style import LABEL_CHARS, Paint, Style
 
 _PAINTS: dict[str, Paint] = {
@@ -24,17 +20,14 @@ _PAINTS: dict[str, Paint] = {
     "no_change": "green",
     "inconclusive": "yellow",
 }
-
-
+_LEVELS = {Answer.REGRESSION: "error", Answer.INCONCLUSIVE: "warning"}
 _DECIDING = "metric change interval min_detectable base cand"
 
 
-class Page(Struct, frozen=True):
-    """A comparison, and the account of what was read of all its runs."""
+class Page(Accounted, frozen=True):
+    """A comparison, with the account of what was read of all its runs."""
 
     diff: Diff
-    coverage: Coverage
-    issues: tuple[Issue, ...] = ()
 
 
 def _fields(page: Page) -> Payload:
@@ -98,8 +91,7 @@ def _section_lines(section: Section) -> Iterator[str]:
     answer = f": {section.answer.value.replace('_', ' ')}" if section.answer else ""
     yield from ("", f"### {section.title}{answer}", "", for_markdown(section.headline))
     if section.facts:
-        yield from ("", "| | |", "|---|---|")
-        yield from (f"| {label} | {for_markdown(text, cell=True)} |" for label, text in section.facts)
+        yield from ("", *markdown_facts(section.facts))
     if section.notes:
         yield ""
         yield from (f"- {for_markdown(note)}" for note in section.notes)
@@ -115,32 +107,34 @@ def junit(diff: Diff) -> Iterator[str]:
     """Write the comparison as one test suite."""
     answers = [s.answer for s in diff.sections]
     failed, skipped = answers.count(Answer.REGRESSION), answers.count(Answer.INCONCLUSIVE)
-    yield '<?xml version="1.0" encoding="UTF-8"?>'
-    yield (
-        f'<testsuite name="forensics diff" tests="{len(answers)}" failures="{failed}" errors="0" skipped="{skipped}">'
-    )
+    counts = f'tests="{len(answers)}" failures="{failed}" errors="0" skipped="{skipped}"'
+    yield HEAD
+    yield f'<testsuite name="forensics diff" {counts}>'
     for section in diff.sections:
-        yield from _case(section)
+        name = f"{section.name}.{section.metric}" if section.metric else section.name
+        details = (*(f"{label}: {text}" for label, text in section.facts), *section.notes)
+        is_open = section.answer is Answer.INCONCLUSIVE
+        kind = "failure" if section.answer is Answer.REGRESSION else "skipped" if is_open else ""
+        yield from case("diff", name, section.headline, details, kind)
     yield "</testsuite>"
 
 
-def _case(section: Section) -> Iterator[str]:
-    name = f"{section.name}.{section.metric}" if section.metric else section.name
-    yield f'  <testcase classname="forensics.diff" name={_quoted(xml_line(name))}>'
-    details = escape(xml_lines([f"{label}: {text}" for label, text in section.facts] + list(section.notes)))
-    if section.answer is Answer.REGRESSION:
-        yield f"    <failure message={_quoted(xml_line(section.headline))}>{details}</failure>"
-    elif section.answer is Answer.INCONCLUSIVE:
-        yield f"    <skipped message={_quoted(xml_line(section.headline))}/>"
-        yield f"    <system-out>{details}</system-out>"
-    else:
-        yield f"    <system-out>{escape(xml_line(section.headline))}\n{details}</system-out>"
-    yield "  </testcase>"
+# A comparison as workflow commands: at most ten annotations, as a step may show no more of one kind.
 
 
-def _quoted(text: str) -> str:
-    """A value of an attribute; `xml.sax.saxutils` would do the same, and load a network client."""
-    return f'"{escape(text)}"'
+def github(diff: Diff) -> Iterator[str]:
+    """Write one command per section, those that fail first."""
+    told = sorted(diff.sections, key=lambda s: (s.answer is not Answer.REGRESSION, s.answer is not Answer.INCONCLUSIVE))
+    for section in told[:MOST]:
+        yield _command(section, diff.cand)
+
+
+def _command(section: Section, cand: str) -> str:
+    level = _LEVELS.get(section.answer, "notice") if section.answer is not None else "notice"
+    place = [one for last in section.evidence[-1:] for one in placed(last, cand)]
+    place.append(f"title={for_github_property(f'forensics: {section.title}')}")
+    message = "\n".join([section.headline, *(f"{label}: {text}" for label, text in section.facts)])
+    return f"::{level} {','.join(place)}::{for_github(message)}"
 
 
 LAYOUT = Layout(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from forensics.case.rank_spans import ranks_do, ranks_text, spans
 from forensics.io.safe_text import for_markdown, printable
-from forensics.model import Coverage, Issue, Shape, Verdict
-from forensics.report._layout import Layout, markdown_facts, proof
-from forensics.report.payload import Payload, evidence_payload, named
-from forensics.report.style import LABEL_CHARS, Paint, Style
+from forensics.model import Shape, Verdict
+from forensics.report._layout import Layout, markdown_facts, proof, text_facts
+from forensics.report.payload import Accounted, Payload, evidence_payload, named
+from forensics.report.style import LABEL_CHARS, Paint, Style, markdown_table
 
 if TYPE_CHECKING:
     from forensics.diagnosis.hang import Hang, RankState
@@ -23,14 +21,12 @@ _PAINTS: dict[str, Paint] = {"HANG": "red", "DEAD RANK": "red", "UNDECIDABLE": "
 _RANK_SHAPES = frozenset({Shape.HANG, Shape.CRASH, Shape.OOM})
 
 
-class Page(Struct, frozen=True):
-    """The verdict, the picture of the ranks, and the account of the input."""
+class Page(Accounted, frozen=True):
+    """The verdict, and the picture of the ranks."""
 
     hang: Hang
     verdict: Verdict
     run: str
-    coverage: Coverage
-    issues: tuple[Issue, ...] = ()
 
 
 def is_hang(page: Page) -> bool:
@@ -117,8 +113,7 @@ def _rank_words(state: RankState) -> str:
 def _text(page: Page, style: Style) -> Iterator[str]:
     word = _word(page)
     yield f"{style.paint(word, 'bold', _PAINTS[word])}  {printable(page.run)}"
-    for label, value in _facts(page, 10_000 if style.verbose else _WAITS):
-        yield from style.field(label, printable(value))
+    yield from text_facts(_facts(page, 10_000 if style.verbose else _WAITS), style)
     rows = _ranks(page)
     shown = rows if style.verbose else rows[:_RANKS]
     for index, (ranks, state) in enumerate(shown):
@@ -153,12 +148,10 @@ def _tree(page: Page, style: Style) -> Iterator[str]:
 def _markdown(page: Page) -> Iterator[str]:
     yield f"## Hang: {_word(page).lower()}"
     yield ""
-    yield from markdown_facts(page.run, _facts(page))
+    yield from markdown_facts((("run", page.run), *_facts(page)))
     yield ""
-    yield "| ranks | state |"
-    yield "|---|---|"
-    for ranks, state in _ranks(page)[:_RANKS]:
-        yield f"| {ranks} | {for_markdown(_rank_words(state), cell=True)} |"
+    rows = ((ranks, for_markdown(_rank_words(state), cell=True)) for ranks, state in _ranks(page)[:_RANKS])
+    yield from markdown_table(("ranks", "state"), rows)
     for evidence in page.hang.evidence[:_EVIDENCE]:
         yield ""
         yield f"- {for_markdown(evidence.place)}: {for_markdown(evidence.quote.strip()[:200])}"

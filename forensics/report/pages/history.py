@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from forensics.history.groups import Group, groups, newest, outcomes
-from forensics.history.past import Past
 from forensics.history.shelf import History
 from forensics.io.safe_text import for_markdown, printable
 from forensics.report import phrases as say
 from forensics.report.json_v1 import encoded
-from forensics.report.payload import Payload, tool
-from forensics.report.style import PLAIN, Style
+from forensics.report.payload import Payload, headed
+from forensics.report.style import PLAIN, Style, markdown_table
 
 _NAMED = 5
 
@@ -32,18 +31,15 @@ def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
 
 def _json(page: Page, _style: Style) -> Iterator[str]:
     past = page.history.past
-    yield encoded(
-        {
-            "schema": "forensics.history/1",
-            "tool": tool(),
-            "place": page.place,
-            "diagnoses": len(past),
-            "runs": len(newest(past)),
-            "unusable": page.history.unusable,
-            "outcomes": dict(outcomes(past)),
-            "failures": [_payload(group) for group in groups(past)],
-        }
-    )
+    fields = {
+        "place": page.place,
+        "diagnoses": len(past),
+        "runs": len(newest(past)),
+        "unusable": page.history.unusable,
+        "outcomes": dict(outcomes(past)),
+        "failures": [_payload(group) for group in groups(past)],
+    }
+    yield encoded(headed("forensics.history/1", fields))
 
 
 def _payload(group: Group) -> Payload:
@@ -69,26 +65,22 @@ def _text(page: Page, style: Style) -> Iterator[str]:
     for group in groups(page.history.past):
         yield ""
         shape = style.paint(group.last.shape or group.last.outcome, "bold", "red")
-        yield f"{shape}  {_span(group)}  {group.last.cause}"
+        yield f"{shape}  {say.plural(len(group.runs), 'run')}, {_when(group)}  {group.last.cause}"
         yield from style.field("", printable(group.last.headline), most=2)
         shown = group.runs if style.verbose else group.runs[-_NAMED:]
         for one in reversed(shown):
-            yield f"  {printable(one.run)}{_step(one)}"
+            step = f"  step {one.step}" if one.step is not None else ""
+            yield f"  {printable(one.run)}{step}"
         if rest := len(group.runs) - len(shown):
             yield f"  and {say.plural(rest, 'earlier run')}: -v shows them"
 
 
 def _markdown(page: Page, _style: Style) -> Iterator[str]:
-    yield "## Past failures"
-    yield ""
-    yield for_markdown(_counts(page))
-    yield ""
-    yield "| failure | runs | when | newest run | what happened |"
-    yield "|---|---|---|---|---|"
-    for group in groups(page.history.past):
-        last = group.last
-        words = (last.cause or last.shape, str(len(group.runs)), _when(group), last.run, last.headline)
-        yield "| " + " | ".join(for_markdown(word, cell=True) for word in words) + " |"
+    yield from ("## Past failures", "", for_markdown(_counts(page)), "")
+    every = ((group, group.last) for group in groups(page.history.past))
+    words = ((one.cause or one.shape, str(len(g.runs)), _when(g), one.run, one.headline) for g, one in every)
+    rows = ([for_markdown(word, cell=True) for word in row] for row in words)
+    yield from markdown_table(("failure", "runs", "when", "newest run", "what happened"), rows)
 
 
 def _counts(page: Page) -> str:
@@ -99,14 +91,6 @@ def _counts(page: Page) -> str:
     return f"{runs} in {printable(page.place)}: {each or 'none was diagnosed yet'}{damaged}"
 
 
-def _span(group: Group) -> str:
-    return f"{say.plural(len(group.runs), 'run')}, {_when(group)}"
-
-
 def _when(group: Group) -> str:
     first, last = ((say.utc(one.ended_ns) or "")[:10] for one in (group.first, group.last))
     return first if first == last else f"{first} to {last}"
-
-
-def _step(one: Past) -> str:
-    return f"  step {one.step}" if one.step is not None else ""

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.coverage import coverage_of
 from forensics.io.safe_text import for_markdown, printable
-from forensics.model import Coverage, FileStatus, Issue
+from forensics.model import FileStatus
 from forensics.report import phrases as say
 from forensics.report._losses import field, words
 from forensics.report.json_v1 import encoded
-from forensics.report.payload import read_payload, tool
-from forensics.report.style import LABEL_CHARS, PLAIN, Style
+from forensics.report.payload import Accounted, headed, read_payload
+from forensics.report.style import LABEL_CHARS, PLAIN, Style, markdown_table
 from forensics.store.gather import issues_of
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
@@ -22,14 +21,12 @@ from forensics.store.schema import TABLES
 _FILES_SHOWN = 20
 
 
-class Summary(Struct, frozen=True):
-    """Rows per table, the account of the input, and whether anything in it says something about a run."""
+class Summary(Accounted, frozen=True):
+    """Rows per table, and whether anything in them says something about a run."""
 
     run: str
     place: str
     rows: dict[str, int]
-    coverage: Coverage
-    issues: tuple[Issue, ...]
     recognised: bool
 
 
@@ -39,23 +36,19 @@ def summary_of(run: Run, place: str) -> Summary:
     telling = pl.col("attrs").str.json_path_match("$.role").fill_null("") != "context"
     told = int(run.scan("events").select(telling.sum()).collect().item())
     known = told + sum(count for table, count in rows.items() if table not in {"sources", "issues", "events"})
-    return Summary(run.name, place, rows, coverage_of(run), issues_of(run), known > 0)
+    return Summary(run.name, place, rows, known > 0, coverage=coverage_of(run), issues=issues_of(run))
 
 
 def render(summary: Summary, form: str, style: Style = PLAIN) -> Iterator[str]:
     """Write the summary as text, JSON or Markdown."""
     if form == "json":
-        head = {"schema": "forensics.ingest/1", "tool": tool(), "run": summary.run, "store": summary.place}
-        yield encoded({**head, "tables": summary.rows, **read_payload(summary.coverage, summary.issues)})
+        told = {"run": summary.run, "store": summary.place, "tables": summary.rows}
+        yield encoded(headed("forensics.ingest/1", told | read_payload(summary.coverage, summary.issues)))
     elif form == "markdown":
         if said := words(summary.coverage):
-            yield f"**Lost:** {for_markdown(said)}"
-            yield ""
-        yield "| table | rows |"
-        yield "|---|---|"
-        yield from (f"| {table} | {count} |" for table, count in summary.rows.items())
-        yield ""
-        yield f"store: {for_markdown(summary.place)}"
+            yield from (f"**Lost:** {for_markdown(said)}", "")
+        yield from markdown_table(("table", "rows"), ((table, str(count)) for table, count in summary.rows.items()))
+        yield from ("", f"store: {for_markdown(summary.place)}")
     else:
         yield from _text(summary, style)
 

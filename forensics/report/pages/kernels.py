@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from forensics.io.safe_text import for_markdown, printable
-from forensics.model import Coverage, Issue
 from forensics.report import phrases as say
 from forensics.report._layout import Layout, whole
-from forensics.report.pages import _kernels_tables as tables
-from forensics.report.pages._kernels_tables import Table
-from forensics.report.payload import Payload, named
-from forensics.report.style import Style
+from forensics.report.payload import Accounted, Payload, named
+from forensics.report.style import Style, markdown_table
 from forensics.values import replace
 
 if TYPE_CHECKING:
-    from forensics.compare.kernel_profile import KernelProfile, RankProfile
-    from forensics.compare.kernels import KernelDiff
+    from forensics.compare.kernel_profile import Kernel, KernelProfile, RankProfile
+    from forensics.compare.kernels import Change, KernelDiff
 
 TOP = 10
 _GAP = "  "
 _LEAST_CHARS = 12
-if TYPE_CHECKING:
-    from forensics.compare.kernel_profile import Kernel, KernelProfile, RankProfile
-    from forensics.compare.kernels import KernelDiff
-
+_NAMED = 3
+_NAME_CHARS = 40
 _NS = 1_000_000_000
 _RANK = "rank source span_ns busy_ns idle_ns compute_ns comm_ns memory_ns overlap_ns exposed_comm_ns=exposed_ns"
 _STEP = "step dur_ns busy_ns compute_ns comm_ns exposed_comm_ns=exposed_ns memory_ns"
+_KERNEL = "name category time_ns count"
 _CHANGE = "name state base_ns cand_ns change_ns base_count cand_count"
 
 
-class Page(Struct, frozen=True):
-    """One profile, or a comparison of two, and the account of the input; `top` 0 shows every kernel."""
+class Page(Accounted, frozen=True):
+    """One profile, or a comparison of two; `top` 0 shows every kernel."""
 
     profile: KernelProfile
     diff: KernelDiff | None = None
-    coverage: Coverage = field(default_factory=Coverage)
-    issues: tuple[Issue, ...] = ()
     top: int = TOP
     per_step: bool = False
     per_rank: bool = False
@@ -48,12 +43,8 @@ class Page(Struct, frozen=True):
 
 def _fields(page: Page) -> Payload:
     """With a comparison `ranks` is the candidate's."""
-    compared = {} if page.diff is None else diff_payload(page.diff, page.top)
-    return {
-        "run": page.profile.name,
-        **profile_payload(page.profile, page.top),
-        **compared,
-    }
+    compared = {} if page.diff is None else _diff_payload(page.diff, page.top)
+    return {"run": page.profile.name, **_profile_payload(page.profile, page.top), **compared}
 
 
 def has_work(profile: KernelProfile) -> bool:
@@ -61,31 +52,219 @@ def has_work(profile: KernelProfile) -> bool:
     return any(rank.count for rank in profile.ranks)
 
 
+# The tables: what stands in each, before text or Markdown lays them out.
+
+
+class Table(Struct, frozen=True):
+    """A title, the names of the columns and rows of cells; the last column is text of the input, the others ours."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def _ms(ns: float) -> str:
+    """Nanoseconds as milliseconds with three digits after the point."""
+    return f"{ns / 1e6:,.3f}"
+
+
+def _percent(part: float, whole: float) -> str:
+    """A share in percent; nothing of nothing is a dash."""
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def _short(name: str) -> str:
+    """A kernel's name without what many have in common in front: its return type and torch's own namespaces."""
+    return name.removeprefix("void ").removeprefix("at::native::").removeprefix("(anonymous namespace)::")
+
+
+def _rank_name(rank: RankProfile) -> str:
+    """The number of a rank, or `?` when its trace does not say."""
+    return "?" if rank.rank is None else str(rank.rank)
+
+
+def _times(rank: RankProfile) -> Table:
+    """Where the time of one rank went; no rows without device work."""
+    if not rank.count:
+        return Table("time", (), ())
+    parts = (
+        (rank.span_ns, "span"),
+        (rank.busy_ns, "busy"),
+        (rank.idle_ns, "idle"),
+        (rank.compute_ns, "compute"),
+        (rank.comm_ns, "communication"),
+        (rank.exposed_ns, "exposed communication"),
+        (rank.memory_ns, "memory"),
+    )
+    return Table("time", ("ms", "of span", "part"), tuple((_ms(t), _percent(t, rank.span_ns), n) for t, n in parts))
+
+
+def _by_rank(profile: KernelProfile) -> Table:
+    """One line a rank."""
+
+    def parts(rank: RankProfile) -> tuple[int, ...]:
+        return rank.busy_ns, rank.compute_ns, rank.comm_ns, rank.exposed_ns, rank.idle_ns
+
+    rows = tuple(
+        (_rank_name(r), _ms(r.span_ns), *(_percent(t, r.span_ns) for t in parts(r)), r.source) for r in profile.ranks
+    )
+    return Table("ranks", ("rank", "span ms", "busy", "compute", "comm", "exposed", "idle", "trace"), rows)
+
+
+def _categories(profiles: Iterable[RankProfile]) -> Table:
+    """Time by category of kernel, summed over streams and ranks."""
+    time, count = Counter[str](), Counter[str]()
+    for rank in profiles:
+        for share in rank.categories:
+            time[share.name] += share.time_ns
+            count[share.name] += share.count
+    whole = time.total()
+    rows = tuple((_ms(ns), _percent(ns, whole), f"{count[name]:,}", name) for name, ns in time.most_common())
+    return Table("categories", ("ms", "share", "count", "category"), rows)
+
+
+def _kernels_of(profiles: Iterable[RankProfile], most: int) -> Table:
+    """The kernels that took longest in sum."""
+    time, count = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for rank in profiles:
+        for kernel in rank.top:
+            time[kernel.category, kernel.name] += kernel.time_ns
+            count[kernel.category, kernel.name] += kernel.count
+    whole, longest = time.total(), time.most_common(most or None)
+    rows = tuple((_ms(ns), _percent(ns, whole), f"{count[key]:,}", *key) for key, ns in longest)
+    return Table("kernels", ("ms", "share", "count", "category", "kernel"), rows)
+
+
+def _idle(profiles: Iterable[RankProfile]) -> Table:
+    """Idle time by what caused it."""
+    time, gaps, longest = Counter[str](), Counter[str](), Counter[str]()
+    for rank in profiles:
+        for part in rank.idle:
+            time[part.cause] += part.time_ns
+            gaps[part.cause] += part.gaps
+            longest[part.cause] = max(longest[part.cause], part.longest_ns)
+    whole = time.total()
+    rows = tuple((_ms(ns), _percent(ns, whole), f"{gaps[c]:,}", _ms(longest[c]), c) for c, ns in time.most_common())
+    return Table("idle", ("ms", "share", "gaps", "longest ms", "cause"), rows)
+
+
+def _by_step(profiles: Iterable[RankProfile]) -> Table:
+    """One line a step and rank; device time belongs to the step that launched it."""
+    rows = tuple(
+        (
+            _rank_name(r),
+            _ms(s.dur_ns),
+            _ms(s.busy_ns),
+            _ms(s.compute_ns),
+            _ms(s.comm_ns),
+            _ms(s.exposed_ns),
+            str(s.step),
+        )
+        for r in profiles
+        for s in r.steps
+    )
+    return Table("steps", ("rank", "step ms", "busy ms", "compute", "comm", "exposed", "step"), rows)
+
+
+def _waits(profile: KernelProfile) -> Table:
+    """How long each rank waited for the others."""
+    rows = tuple((_ms(w.wait_ns), f"{w.last} of {w.collectives}", str(w.rank)) for w in profile.waits)
+    return Table("waiting in collectives", ("ms", "came last", "rank"), rows)
+
+
+def _changes(title: str, found: Iterable[Change], per: str) -> Table:
+    """What changed between two traces."""
+    rows = tuple(
+        (_ms(c.base_ns), _ms(c.cand_ns), f"{c.change_ns / 1e6:+,.3f}", _count(c), c.state, c.name) for c in found
+    )
+    return Table(title, (f"base ms/{per}", f"cand ms/{per}", "change", "count", "is", "name"), rows)
+
+
+def _count(change: Change) -> str:
+    return f"{change.base_count:,.4g} → {change.cand_count:,.4g}"
+
+
+def _pair(diff: KernelDiff) -> Table:
+    """The two traces as wholes, medians over ranks left to the reader: one line a trace."""
+    rows = tuple(
+        (side, *(_ms(t) for t in (r.span_ns, r.busy_ns, r.idle_ns, r.exposed_ns)), r.source)
+        for side, profile in (("base", diff.base), ("cand", diff.cand))
+        for r in profile.ranks
+    )
+    return Table("traces", ("side", "span ms", "busy ms", "idle ms", "exposed ms", "trace"), rows)
+
+
+def _notes(profile: KernelProfile) -> Iterator[tuple[str, str]]:
+    """What needs a sentence: work from before the window, work without a launch, the data loader, a late rank."""
+    before = [(r, r.before_window) for r in profile.ranks if r.before_window]
+    lone = [(r, r.no_launch) for r in profile.ranks if r.no_launch]
+    for found, words in ((before, "was launched before the window, and is kept"), (lone, "has no launch in the trace")):
+        if found:
+            work = _sum([k for _, ks in found for k in ks])
+            yield "unlaunched", f"{_who([r for r, _ in found], profile)}{work} {words}"
+    loaders = [r for r in profile.ranks if r.loader is not None]
+    if loaders:
+        yield "loader", _loader(loaders, profile)
+    if profile.waits:
+        least = profile.waits[0]
+        last = f"came last in {least.last} of {least.collectives} (by chance with probability {least.chance:.2g})"
+        yield "ranks", f"rank {least.rank} waits least in collectives and {last}"
+
+
+def _who(found: list[RankProfile], profile: KernelProfile) -> str:
+    if len(profile.ranks) == 1:
+        return ""
+    if len(found) > _NAMED:
+        return f"{len(found)} ranks: "
+    return "rank " + ", ".join(_rank_name(r) for r in found) + ": "
+
+
+def _sum(kernels: list[Kernel]) -> str:
+    """How much work, and by name what took longest of it."""
+    count, time = Counter[str](), Counter[str]()
+    for kernel in kernels:
+        count[kernel.name] += kernel.count
+        time[kernel.name] += kernel.time_ns
+    named = "; ".join(f"{count[name]:,} x {_short(name)[:_NAME_CHARS]}" for name, _ in time.most_common(_NAMED))
+    return f"{say.plural(count.total(), 'piece')} of device work ({_ms(time.total())} ms: {named})"
+
+
+def _loader(found: list[RankProfile], profile: KernelProfile) -> str:
+    most = max(found, key=lambda r: r.loader.wait_ns if r.loader else 0)
+    loader = most.loader
+    if loader is None:
+        return ""
+    share = "" if loader.share is None else f", {100 * loader.share:.1f} % of the steps"
+    own = "; batches are made in the training process (num_workers=0)" if loader.in_process else ""
+    longest = f"longest on rank {_rank_name(most)}: " if len(profile.ranks) > 1 else ""
+    return f"{longest}{_ms(loader.wait_ns)} ms in {say.plural(loader.calls, 'call')}{share}{own}"
+
+
 def _tables(page: Page) -> Iterator[Table]:
     found = page.profile
     if page.diff is not None:
         kernels = page.diff.kernels[: page.top or None]
-        yield tables.pair(page.diff)
-        yield tables.changes("by category", page.diff.categories, page.diff.per)
-        yield tables.changes("idle and waiting", page.diff.idle, page.diff.per)
-        yield tables.changes("by kernel", kernels, page.diff.per)
+        yield _pair(page.diff)
+        yield _changes("by category", page.diff.categories, page.diff.per)
+        yield _changes("idle and waiting", page.diff.idle, page.diff.per)
+        yield _changes("by kernel", kernels, page.diff.per)
         if page.per_step:
-            yield tables.steps((*page.diff.base.ranks, *found.ranks))
+            yield _by_step((*page.diff.base.ranks, *found.ranks))
         return
     if len(found.ranks) > 1:
-        yield tables.ranks(found)
+        yield _by_rank(found)
     for group in [(r,) for r in found.ranks] if page.per_rank else [found.ranks]:
         yield from _of_ranks(group, page.top)
     if page.per_step:
-        yield tables.steps(found.ranks)
-    yield tables.waits(found)
+        yield _by_step(found.ranks)
+    yield _waits(found)
 
 
 def _of_ranks(group: tuple[RankProfile, ...], top: int) -> Iterator[Table]:
-    parts = [tables.categories(group), tables.top(group, top), tables.idle(group)]
+    parts = [_categories(group), _kernels_of(group, top), _idle(group)]
     if len(group) == 1:
-        parts.insert(0, tables.times(group[0]))
-        who = f" of rank {tables.rank_name(group[0])}"
+        parts.insert(0, _times(group[0]))
+        who = f" of rank {_rank_name(group[0])}"
         parts = [replace(part, title=part.title + who) for part in parts]
     yield from parts
 
@@ -119,7 +298,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
             yield ""
             yield style.paint(table.title.upper(), "bold")
             yield from _laid(table, style)
-    notes = list(tables.notes(page.profile))
+    notes = list(_notes(page.profile))
     if notes:
         yield ""
     for label, text in notes:
@@ -128,7 +307,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
 
 def _laid(table: Table, style: Style) -> Iterator[str]:
     """Numbers to the right; the last column, names of the input, takes what is left of the width and is cut to it."""
-    rows = [(*row[:-1], printable(tables.short(row[-1]))) for row in (table.head, *table.rows)]
+    rows = [(*row[:-1], printable(_short(row[-1]))) for row in (table.head, *table.rows)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.head) - 1)]
     rest = max(_LEAST_CHARS, style.width - sum(widths) - len(_GAP) * len(widths))
     for index, row in enumerate(rows):
@@ -149,11 +328,9 @@ def _markdown(page: Page) -> Iterator[str]:
             yield ""
             yield f"### {table.title}"
             yield ""
-            yield "| " + " | ".join(table.head) + " |"
-            yield "|" + "---:|" * (len(table.head) - 1) + "---|"
-            for row in table.rows:
-                yield "| " + " | ".join((*row[:-1], for_markdown(row[-1], cell=True))) + " |"
-    for label, text in tables.notes(page.profile):
+            rows = ((*row[:-1], for_markdown(row[-1], cell=True)) for row in table.rows)
+            yield from markdown_table(table.head, rows, numbers=len(table.head) - 1)
+    for label, text in _notes(page.profile):
         yield ""
         yield f"**{label}**: {for_markdown(text)}"
 
@@ -164,21 +341,19 @@ LAYOUT = Layout("forensics.kernels/1", _fields, _text, _markdown)
 # Kernel profiles as plain values for JSON: seconds, every field named by hand.
 
 
-def profile_payload(profile: KernelProfile, top: int) -> Payload:
-    """Give `ranks` and `waits` of one run."""
+def _profile_payload(profile: KernelProfile, top: int) -> Payload:
     return {
-        "ranks": [rank_payload(rank, top) for rank in profile.ranks],
+        "ranks": [_rank_payload(rank, top) for rank in profile.ranks],
         "waits": [_seconds(w, "rank collectives wait_ns last chance") for w in profile.waits],
     }
 
 
-def rank_payload(rank: RankProfile, top: int) -> Payload:
-    """Give one trace."""
+def _rank_payload(rank: RankProfile, top: int) -> Payload:
     return {
         **_seconds(rank, f"{_RANK} overlap_share count"),
         "categories": [_seconds(c, "name time_ns share count") for c in rank.categories],
         "steps": [_seconds(step, _STEP) for step in rank.steps],
-        "top": _kernels(rank.top[: top or None]),
+        "top": [_seconds(one, _KERNEL) for one in rank.top[: top or None]],
         "idle": [_seconds(i, "cause time_ns gaps longest_ns") for i in rank.idle],
         "before_window": _group(rank.before_window, top),
         "no_launch": _group(rank.no_launch, top),
@@ -186,10 +361,10 @@ def rank_payload(rank: RankProfile, top: int) -> Payload:
     }
 
 
-def diff_payload(diff: KernelDiff, top: int) -> Payload:
-    """Give the comparison: the base's ranks, and what changed."""
+def _diff_payload(diff: KernelDiff, top: int) -> Payload:
+    """The comparison: the base's ranks, and what changed."""
     return {
-        "base": {"run": diff.base.name, **profile_payload(diff.base, top)},
+        "base": {"run": diff.base.name, **_profile_payload(diff.base, top)},
         "diff": {
             **named(diff, "per base_units cand_units"),
             "categories": [_seconds(c, _CHANGE) for c in diff.categories],
@@ -208,10 +383,6 @@ def _seconds(value: object, names: str) -> Payload:
     }
 
 
-def _kernels(found: Sequence[Kernel]) -> list[Payload]:
-    return [_seconds(k, "name category time_ns count") for k in found]
-
-
 def _group(found: Sequence[Kernel], top: int) -> Payload:
-    time = sum(k.time_ns for k in found)
-    return {"count": sum(k.count for k in found), "time_s": time / _NS, "top": _kernels(found[: top or None])}
+    whole = {"count": sum(k.count for k in found), "time_s": sum(k.time_ns for k in found) / _NS}
+    return {**whole, "top": [_seconds(one, _KERNEL) for one in found[: top or None]]}

@@ -8,24 +8,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from forensics.io.safe_text import for_markdown, printable
-from forensics.model import Coverage, Issue
 from forensics.report._layout import Layout
-from forensics.report.pages import _memory_rows as rows
-from forensics.report.payload import Payload, named
+from forensics.report.payload import Accounted, Payload, named
 from forensics.report.phrases import utc
-from forensics.report.style import Paint, Style
+from forensics.report.style import Paint, Style, markdown_table
+from forensics.values import replace
 
-if TYPE_CHECKING:
-    from forensics.diagnosis.memory import Memory
-
-_SHOWN = 12
-_PAINTS: dict[str, Paint] = {"LEVEL": "green", "CANNOT SAY": "yellow", "GROWS": "yellow", "OUT OF MEMORY": "red"}
-_WORDS = {
-    "OUT OF MEMORY": "memory ran out, and the run did not survive it",
-    "GROWS": "memory was still growing at the end of what was recorded",
-    "LEVEL": "nothing grows, and memory did not run out",
-    "CANNOT SAY": "no memory metric, snapshot or out-of-memory error was found",
-}
 if TYPE_CHECKING:
     from forensics.analyses.memory.oom_messages import OomMessage
     from forensics.analyses.memory.ranks import Imbalance
@@ -34,21 +22,25 @@ if TYPE_CHECKING:
     from forensics.analyses.snapshots.per_device import Snapshot
     from forensics.diagnosis.memory import Diff, Memory
 
+_GIB = 1 << 30
+_LEAST = 6
+_SHOWN = 12
+_PAINTS: dict[str, Paint] = {"LEVEL": "green", "CANNOT SAY": "yellow", "GROWS": "yellow", "OUT OF MEMORY": "red"}
+_WORDS = {
+    "OUT OF MEMORY": "memory ran out, and the run did not survive it",
+    "GROWS": "memory was still growing at the end of what was recorded",
+    "LEVEL": "nothing grows, and memory did not run out",
+    "CANNOT SAY": "no memory metric, snapshot or out-of-memory error was found",
+}
 _LEAK = "stack site bytes count per_step period confidence"
 _SHARE = "stack bytes count category confidence before"
 _GROWTH = "stack site bytes count per_step"
 
 
-class Page(Struct, frozen=True):
-    """What was found, and the account of the input."""
+class Page(Accounted, frozen=True):
+    """What was found."""
 
     memory: Memory
-    coverage: Coverage
-    issues: tuple[Issue, ...] = ()
-
-
-def _fields(page: Page) -> Payload:
-    return {"run": page.memory.run, **body(page.memory)}
 
 
 def answer(memory: Memory) -> str:
@@ -60,22 +52,199 @@ def answer(memory: Memory) -> str:
     return "GROWS" if memory.bad else "LEVEL"
 
 
-def _tables(memory: Memory) -> Iterator[tuple[str, rows.Table]]:
-    """The tables that have rows, each with its title."""
-    yield from (
-        (title, table)
-        for title, table in (
-            ("series", rows.of_series(memory)),
-            ("ranks", rows.of_ranks(memory)),
-            ("errors", rows.of_errors(memory)),
-            ("snapshots", rows.of_snapshots(memory)),
-            ("leaks", rows.of_leaks(memory)),
-            ("at the peak", rows.of_peak(memory)),
-            ("changed", rows.of_changes(memory)),
-            ("grown", rows.of_grown(memory)),
+# The tables: cells as plain text, laid out in the columns of a terminal.
+
+
+class Table(Struct, frozen=True):
+    """Column heads and rows of cells; `wide` is the column that gives way when a row is too long.
+
+    `places` are `file:line`, one per row, which are never cut and so stand below it.
+    """
+
+    heads: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    wide: int
+    places: tuple[str, ...] = ()
+
+    def head(self, count: int) -> Table:
+        """Give the first rows."""
+        return replace(self, cells=self.cells[:count], places=self.places[:count])
+
+
+def _lines(table: Table, width: int) -> Iterator[str]:
+    """Lay a table out in at most `width` columns: the wide column is cut at its start."""
+    every = [table.heads, *(tuple(printable(cell) for cell in row) for row in table.cells)]
+    sizes = [max(len(row[i]) for row in every) for i in range(len(table.heads))]
+    over = 2 + sum(sizes) + 2 * (len(sizes) - 1) - width
+    if over > 0:
+        sizes[table.wide] = max(_LEAST, sizes[table.wide] - over)
+    for number, row in enumerate(every):
+        cells = [f"{_cut(cell, size):<{size}}" for cell, size in zip(row, sizes, strict=True)]
+        yield ("  " + "  ".join(cells)).rstrip()
+        if number and table.places:
+            yield "      " + printable(table.places[number - 1])
+
+
+def _cut(cell: str, size: int) -> str:
+    """Keep the end of a cell: of a path and of a metric's name it says more."""
+    return cell if len(cell) <= size else "…" + cell[len(cell) - size + 1 :]
+
+
+def _gib(value: float | None) -> str:
+    """Write bytes as GiB, or in a smaller unit below a hundredth of it."""
+    if value is None:
+        return ""
+    if abs(value) >= _GIB / 100:
+        return f"{value / _GIB:.2f} GiB"
+    return f"{value / (1 << 20):.2f} MiB" if abs(value) >= 1 << 20 else f"{value:.0f} B"
+
+
+def _of_series(memory: Memory) -> Table:
+    """One row per series, growing ones first."""
+    ordered = sorted(memory.series, key=lambda pair: (not pair[0].form.grows, -(pair[0].share or 0)))
+    cells = tuple(
+        (
+            _told(one.rank),
+            one.raw_name,
+            one.form.kind,
+            f"{one.peak:.1f} %" if one.meaning.unit == "%" else f"{one.peak:.2f} GiB",
+            f"{one.form.rise:+.2f}" if one.form.kind != "unknown" else "",
+            _full(one),
+            reading.words,
         )
-        if table.cells
+        for one, reading in ordered
     )
+    return Table(("rank", "metric", "shape", "peak", "rise", "full at", "reading"), cells, 1)
+
+
+def _told(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _full(one: Series) -> str:
+    if one.reach is None:
+        return ""
+    return ("≤ " if one.reach.at_the_latest else "") + f"{one.reach.low:.0f}-{one.reach.high:.0f}"
+
+
+def _of_ranks(memory: Memory) -> Table:
+    """One row per metric that several ranks print."""
+    cells = tuple(
+        (
+            row.name,
+            str(len(row.levels)),
+            f"{row.lowest.rank}: {row.lowest.peak:.2f}",
+            f"{row.median:.2f}",
+            f"{row.top.rank}: {row.top.peak:.2f}",
+            f"{row.ratio:.2f}",
+        )
+        for row in memory.ranks
+    )
+    return Table(("metric", "ranks", "lowest", "median", "highest GiB", "ratio"), cells, 0)
+
+
+def _of_errors(memory: Memory) -> Table:
+    """One row per out-of-memory error."""
+    cells = tuple(
+        (
+            _told(m.rank),
+            _told(m.step),
+            m.phase if m.where == "device" else "host",
+            _gib(m.sizes.tried),
+            _gib(m.sizes.free),
+            _gib(m.sizes.unallocated),
+            "survived" if m.survived else m.reading,
+        )
+        for m in memory.oom
+    )
+    places = tuple(f"{m.source}{m.locator}" for m in memory.oom)
+    return Table(("rank", "step", "phase", "tried", "free", "unused", "reading"), cells, 6, places)
+
+
+def _of_snapshots(memory: Memory) -> Table:
+    """One row per device of a snapshot."""
+    cells = tuple(
+        (
+            str(s.device),
+            s.quality,
+            _gib(s.peak_bytes),
+            _gib(s.allocated_bytes),
+            _gib(s.reserved_bytes),
+            f"{100 * s.fragmentation:.0f} %",
+            s.source,
+        )
+        for s in memory.snapshots
+    )
+    return Table(("dev", "quality", "peak", "allocated", "reserved", "stuck", "file"), cells, 6)
+
+
+def _of_leaks(memory: Memory) -> Table:
+    """One row per leaking line of code."""
+    cells = tuple(
+        (_gib(leak.bytes), str(leak.count), _gib(leak.per_step), leak.confidence.value, leak.site)
+        for s in memory.snapshots
+        for leak in s.leaks
+    )
+    return Table(("kept", "blocks", "per step", "confidence", "line"), cells, 4)
+
+
+def _of_peak(memory: Memory) -> Table:
+    """What the first snapshot holds at its peak, by line of code."""
+    cells = tuple(
+        (_gib(share.bytes), str(share.count), share.category, share.site)
+        for s in memory.snapshots[:1]
+        for share in s.peak_by_stack
+    )
+    return Table(("held", "blocks", "what", "line"), cells, 3)
+
+
+def _of_changes(memory: Memory) -> Table:
+    """Peaks of two runs side by side."""
+    if memory.diff is None:
+        return Table(("metric",), (), 0)
+    cells = tuple(
+        (_told(c.rank), c.metric, f"{c.base:.2f}", f"{c.cand:.2f}", f"{c.cand - c.base:+.2f} {c.unit}")
+        for c in sorted(memory.diff.series, key=lambda c: -abs(c.cand - c.base))
+    )
+    return Table(("rank", "metric", "base", "now", "change"), cells, 1)
+
+
+def _of_grown(memory: Memory) -> Table:
+    """What each line of code holds more than in the base."""
+    if memory.diff is None:
+        return Table(("line",), (), 0)
+    cells = tuple((_gib(g.bytes), str(g.count), _gib(g.per_step), g.site) for g in memory.diff.grown)
+    return Table(("more", "blocks", "per step", "line"), cells, 3)
+
+
+def _notes(memory: Memory) -> list[str]:
+    """Remarks that several rows share, each said once."""
+    said = [one.form.note for one, _ in memory.series if one.form.note and one.form.kind != "unknown"]
+    thumbs = [
+        f"{one.raw_name}: by the rule of thumb ({one.form.kind} = {reading.thumb}) this would be {reading.thumb};"
+        f" {reading.why}"
+        for one, reading in memory.series
+        if reading.thumb is not None and reading.thumb not in reading.words
+    ]
+    quality = [note for s in memory.snapshots for note in s.notes]
+    return list(dict.fromkeys([*said, *thumbs[:3], *quality]))[:6]
+
+
+_TABLES = {
+    "series": _of_series,
+    "ranks": _of_ranks,
+    "errors": _of_errors,
+    "snapshots": _of_snapshots,
+    "leaks": _of_leaks,
+    "at the peak": _of_peak,
+    "changed": _of_changes,
+    "grown": _of_grown,
+}
+
+
+def _tables(memory: Memory) -> Iterator[tuple[str, Table]]:
+    """The tables that have rows, each with its title."""
+    yield from ((title, table) for title, make in _TABLES.items() if (table := make(memory)).cells)
 
 
 def _text(page: Page, style: Style) -> Iterator[str]:
@@ -87,10 +256,10 @@ def _text(page: Page, style: Style) -> Iterator[str]:
         yield ""
         yield style.paint(title, "dim")
         shown = table if style.verbose else table.head(_SHOWN)
-        yield from rows.lines(shown, style.width)
+        yield from _lines(shown, style.width)
         if len(shown.cells) < len(table.cells):
             yield f"  and {len(table.cells) - len(shown.cells)} more: -v"
-    for note in rows.notes(memory):
+    for note in _notes(memory):
         yield from style.field("note", printable(note))
 
 
@@ -103,21 +272,17 @@ def _markdown(page: Page) -> Iterator[str]:
         yield ""
         yield f"### {title.capitalize()}"
         yield ""
-        yield "| " + " | ".join(table.heads) + " |"
-        yield "|" + "---|" * len(table.heads)
-        for row in table.head(_SHOWN).cells:
-            yield "| " + " | ".join(for_markdown(cell, cell=True) if cell else "" for cell in row) + " |"
-
-
-LAYOUT = Layout("forensics.memory/1", _fields, _text, _markdown)
+        cells = ([for_markdown(cell, cell=True) if cell else "" for cell in row] for row in table.head(_SHOWN).cells)
+        yield from markdown_table(table.heads, cells)
 
 
 # The document `forensics.memory/1`: every field named by hand.
 
 
-def body(memory: Memory) -> Payload:
-    """Give series, ranks, snapshots, errors and the diff."""
+def _fields(page: Page) -> Payload:
+    memory = page.memory
     return {
+        "run": memory.run,
         "series": [_series(one, reading) for one, reading in memory.series],
         "ranks": [_ranks(row) for row in memory.ranks],
         "snapshots": [_snapshot(s) for s in memory.snapshots],
@@ -176,3 +341,6 @@ def _message(one: OomMessage) -> Payload:
 def _diff(diff: Diff) -> Payload:
     series = [named(c, "metric rank unit base cand") for c in diff.series]
     return {"base": diff.base, "series": series, "grown": [named(g, _GROWTH) for g in diff.grown]}
+
+
+LAYOUT = Layout("forensics.memory/1", _fields, _text, _markdown)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from forensics.analyses.checkpoints import why_unusable
 from forensics.io.safe_text import for_markdown, markdown_block, printable
-from forensics.model import Coverage, Issue, Shape, Verdict
-from forensics.report._layout import Layout, markdown_facts, proof, whole
-from forensics.report.payload import Payload, evidence_payload, named, plain
+from forensics.model import Shape, Verdict
+from forensics.report._layout import Layout, markdown_facts, proof, text_facts
+from forensics.report.payload import Accounted, Payload, evidence_payload, named, plain
 from forensics.report.style import Paint, Style
 
 if TYPE_CHECKING:
@@ -30,13 +28,11 @@ _KINDS = {
 _PAINTS: dict[str, Paint] = {"FINITE": "green", "RECOVERED": "green", "CANNOT SAY": "yellow", "NOT FINITE": "red"}
 
 
-class Page(Struct, frozen=True):
-    """What the analysis found, and the account of its input."""
+class Page(Accounted, frozen=True):
+    """What the analysis found, and the options to restart with."""
 
     origin: NanOrigin
     run: str
-    coverage: Coverage
-    issues: tuple[Issue, ...] = ()
     restart: str | None = None
 
 
@@ -77,7 +73,8 @@ def _facts(page: Page) -> Iterator[tuple[str, str]]:
         path = found.last_clean_checkpoint.path
         yield "checkpoint", f"step {found.last_clean_checkpoint.step}" + (f", {path}" if path else "")
     elif found.first_bad_metric is not None and found.kind != "none":
-        yield "checkpoint", _why_none(found)
+        why = why_unusable(found.checkpoints)
+        yield "checkpoint", f"none is usable: {why}" if why else "none was found, in the log or on disk"
     if found.precursor is not None:
         rise = found.precursor
         when = f" at step {rise.step}" if rise.step is not None else ""
@@ -86,20 +83,11 @@ def _facts(page: Page) -> Iterator[tuple[str, str]]:
         yield "restart", restart
 
 
-def _why_none(found: NanOrigin) -> str:
-    why = why_unusable(found.checkpoints)
-    return f"none is usable: {why}" if why else "none was found, in the log or on disk"
-
-
 def _text(page: Page, style: Style) -> Iterator[str]:
     word, sentence = kind_of(page.origin)
     yield f"{style.paint(word, 'bold', _PAINTS[word])}  {page.origin.kind}  {printable(page.run)}"
     yield from style.field("", sentence, "bold")
-    for label, value in _facts(page):
-        if label in {"restart", "checkpoint"}:  # a command or a path is copied whole
-            yield whole(label, value, style)
-        else:
-            yield from style.field(label, printable(value))
+    yield from text_facts(_facts(page), style)
     shown = page.origin.evidence if style.verbose else page.origin.evidence[:_EVIDENCE_SHOWN]
     for index, evidence in enumerate(shown):
         yield from proof(evidence, style, first=not index)
@@ -110,7 +98,7 @@ def _markdown(page: Page) -> Iterator[str]:
     yield ""
     yield kind_of(page.origin)[1]
     yield ""
-    yield from markdown_facts(page.run, _facts(page))
+    yield from markdown_facts((("run", page.run), *_facts(page)))
     for evidence in page.origin.evidence[:_EVIDENCE_SHOWN]:
         yield ""
         yield for_markdown(evidence.place)

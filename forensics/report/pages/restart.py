@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
-
 from forensics.io.safe_text import printable
-from forensics.model import Coverage, Issue, Verdict
+from forensics.model import Verdict
 from forensics.report import phrases as say
-from forensics.report._layout import Layout, markdown_facts, whole
-from forensics.report.payload import Payload, plain
+from forensics.report._layout import Layout, markdown_facts, text_facts
+from forensics.report.payload import Accounted, Payload, plain
 from forensics.report.style import Paint, Style
 
 _WORDS: dict[str, tuple[str, Paint]] = {
@@ -23,13 +21,11 @@ _WORDS: dict[str, tuple[str, Paint]] = {
 }
 
 
-class Page(Struct, frozen=True):
-    """The verdict, and the account of its input."""
+class Page(Accounted, frozen=True):
+    """The verdict of a run."""
 
     verdict: Verdict
     run: str
-    coverage: Coverage
-    issues: tuple[Issue, ...] = ()
 
 
 def _fields(page: Page) -> Payload:
@@ -67,18 +63,14 @@ def _facts(page: Page) -> Iterator[tuple[str, str]]:
 def _text(page: Page, style: Style) -> Iterator[str]:
     word, paint = _WORDS[page.verdict.restart.decision if page.verdict.restart is not None else ""]
     yield f"{style.paint(word, 'bold', paint)}  {printable(page.run)}"
-    for label, value in _facts(page):
-        if label in {"command", "checkpoint"}:  # a command or a path is copied whole
-            yield whole(label, value, style)
-        else:
-            yield from style.field(label, printable(value))
+    yield from text_facts(_facts(page), style)
 
 
 def _markdown(page: Page) -> Iterator[str]:
     word, _ = _WORDS[page.verdict.restart.decision if page.verdict.restart is not None else ""]
     yield f"## Restart: {word.lower()}"
     yield ""
-    yield from markdown_facts(page.run, _facts(page))
+    yield from markdown_facts((("run", page.run), *_facts(page)))
 
 
 LAYOUT = Layout("forensics.restart/1", _fields, _text, _markdown)

@@ -47,7 +47,7 @@ def run_with(rise: float, *, error: str | None = None, name: str = "runs/a") -> 
 
 def said(memory: Memory, form: str = "text") -> str:
     covered = Coverage((FileCoverage("train.log", 90, 90, 0, FileStatus.READ, "text_log", format="nanogpt"),))
-    return "\n".join(page.LAYOUT.render(page.Page(memory, covered), form))
+    return "\n".join(page.LAYOUT.render(page.Page(memory, coverage=covered), form))
 
 
 @pytest.mark.parametrize(

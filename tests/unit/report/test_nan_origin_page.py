@@ -31,7 +31,7 @@ BLOWUP = NanOrigin(
 
 def page_of(origin: NanOrigin) -> Page:
     files = (FileCoverage("train.log", 90, 80, 10, FileStatus.PARTIAL, "text_log", format="nanogpt"),)
-    return Page(origin, "runs/a", Coverage(files), (Issue("train.log", "truncated", "cut"),))
+    return Page(origin, "runs/a", coverage=Coverage(files), issues=(Issue("train.log", "truncated", "cut"),))
 
 
 def said(origin: NanOrigin, form: str = "text") -> str:

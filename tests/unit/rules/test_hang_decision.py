@@ -109,7 +109,7 @@ def test_runs_of_ranks_are_joined() -> None:
 
 def page(found: Run) -> pages.Page:
     verdict = decide(list(culprit(found)), found, Coverage())
-    return pages.Page(picture(found), verdict, "run", Coverage())
+    return pages.Page(picture(found), verdict, "run", coverage=Coverage())
 
 
 def test_the_document_fits_its_schema() -> None:
