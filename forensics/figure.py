@@ -5,10 +5,26 @@ Every figure says in words what it shows (`caption`) and how its points were cho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
 
 Role = Literal["onset", "clean", "checkpoint", "event", "limit"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What every figure has; a renderer finds how to draw it by its type.
+
+    `key` is unique among the figures of a run: words and hyphens. `rules` are those whose findings it illustrates;
+    `note` says how its points were chosen, empty where all are shown.
+    """
+
+    key: str
+    title: str
+    caption: str
+    _: KW_ONLY
+    rules: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +73,19 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
-    """Curves over one axis. `rules` are those whose findings it illustrates."""
+class Chart(Figure):
+    """Curves over one axis."""
 
-    key: str
-    title: str
-    caption: str
     x_label: str
     y_label: str
     curves: tuple[Curve, ...]
     marks: tuple[Mark, ...] = ()
     levels: tuple[Level, ...] = ()
-    rules: tuple[str, ...] = ()
     log: bool = False
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Heat:
+class Heat(Figure):
     """Rows of cells over one axis: `cells[row][column]` from 0 to 1 of `most`, None where nothing was recorded.
 
     `ticks` are words below the axis, each at its share of the way from 0 to 1, as are `marks`; `told` is one sentence
@@ -82,9 +93,6 @@ class Heat:
     and `flag` says what the mark means.
     """
 
-    key: str
-    title: str
-    caption: str
     x_label: str
     ticks: tuple[tuple[float, str], ...]
     rows: tuple[str, ...]
@@ -93,8 +101,6 @@ class Heat:
     unit: str
     told: tuple[str, ...]
     culprits: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
-    note: str = ""
     flagged: tuple[tuple[int, int], ...] = ()
     flag: str = ""
     ends: tuple[str, ...] = ()
@@ -110,17 +116,12 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class Bars(Figure):
     """Stacked bars; `parts` names the pieces of each, `unit` is that of their values, `limit` what no bar can pass."""
 
-    key: str
-    title: str
-    caption: str
     unit: str
     parts: tuple[str, ...]
     bars: tuple[Bar, ...]
-    rules: tuple[str, ...] = ()
-    note: str = ""
     limit: Mark | None = None
 
 
@@ -140,16 +141,11 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(Figure):
     """What happened when, one lane a rank, in the order of time."""
 
-    key: str
-    title: str
-    caption: str
     moments: tuple[Moment, ...]
     lanes: tuple[str, ...]
-    rules: tuple[str, ...] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,64 +159,25 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Flame:
+class Flame(Figure):
     """Stacks lying on each other, the outermost frame below: `roots` beside each other are all of `total`.
 
     `rows` is the same as a table under `head`: the largest stacks.
     """
 
-    key: str
-    title: str
-    caption: str
     unit: str
     total: float
     kinds: tuple[str, ...]
     roots: tuple[Block, ...]
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    rules: tuple[str, ...] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Figure):
     """What two runs differ in: facts in words, then a table; `notes` are whole sentences."""
 
-    key: str
-    title: str
-    caption: str
     facts: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    rules: tuple[str, ...] = ()
-    note: str = ""
-
-
-class Figure(Protocol):
-    """What every figure has; a renderer finds how to draw it by its type."""
-
-    @property
-    def key(self) -> str:
-        """Unique among the figures of a run; words and hyphens."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """What it shows, in a few words."""
-        ...
-
-    @property
-    def caption(self) -> str:
-        """What is to be seen, in sentences."""
-        ...
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """Rules whose findings it illustrates."""
-        ...
-
-    @property
-    def note(self) -> str:
-        """How its points were chosen; empty where all are shown."""
-        ...

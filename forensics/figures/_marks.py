@@ -6,7 +6,7 @@ import polars as pl
 
 from forensics.case.checkpoints import known
 from forensics.figure import Mark
-from forensics.figures._when import time_of_day
+from forensics.figures._ticks import time_of_day
 from forensics.model import Report
 from forensics.store.run import Run
 

@@ -12,11 +12,9 @@ _MOST = 4
 
 def chosen(run: Run, report: Report) -> list[Snapshot]:
     """The snapshots that are drawn: those of culprits, of which something leaks, with the highest peak first."""
-    culprits = set(report.verdict.culprits)
-    every = sorted(
-        snapshots(run), key=lambda s: (s.rank not in culprits, not s.leaks, -s.peak_bytes, s.source, s.device)
-    )
-    return every[:_MOST]
+    bad = report.verdict.culprits
+    order = sorted(snapshots(run), key=lambda s: (s.rank not in bad, not s.leaks, -s.peak_bytes, s.source, s.device))
+    return order[:_MOST]
 
 
 def name_of(snapshot: Snapshot) -> str:
@@ -28,8 +26,3 @@ def name_of(snapshot: Snapshot) -> str:
 def unit_of(most_bytes: int) -> tuple[str, float]:
     """The unit that shows so many bytes with few digits, and its size in bytes."""
     return ("GiB", _GIB) if most_bytes >= _GIB else ("MiB", _MIB)
-
-
-def rules_of(report: Report) -> tuple[str, ...]:
-    """Rules of the shape OOM that found something."""
-    return tuple(sorted({f.rule for f in report.findings if f.shape.value == "oom"}))

@@ -1,4 +1,7 @@
-"""Fewer points with the same outline: smallest and largest of each bucket, and every place that is not finite."""
+"""Fewer points with the same outline: smallest and largest of each bucket, and every place that is not finite.
+
+Of too many bars those around the one that matters.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ from forensics.values import replace
 MOST_POINTS = 2400
 #: Stretches of non-finite records beyond so many are joined with their nearest neighbours.
 MOST_GAPS = 200
+MOST_BARS = 40
+#: Name of what is put together; no category is called so.
+REST = "the rest"
 _WORDS = {"nan": "NaN", "+inf": "+inf", "-inf": "-inf"}
 
 
@@ -80,3 +86,14 @@ def _gaps(x: Floats, y: Floats, bad: npt.NDArray[np.bool_]) -> tuple[Gap, ...]:
 def _word(values: Floats) -> str:
     kinds = {"nan" if np.isnan(v) else "+inf" if v > 0 else "-inf" for v in values[:1000]}
     return ", ".join(_WORDS[k] for k in sorted(kinds))
+
+
+def window(at: int, count: int) -> tuple[int, int]:
+    """Give the first place and the one behind the last of the bars around place `at`."""
+    first = max(0, min(at - MOST_BARS // 2, count - MOST_BARS))
+    return first, min(count, first + MOST_BARS)
+
+
+def window_note(shown: int, count: int) -> str:
+    """Say that not all steps are drawn; nothing where they are."""
+    return f"{shown} of {count:,} steps, around the one that took longest" if shown < count else ""

@@ -1,4 +1,7 @@
-"""Round places on an axis: numbers, powers of ten and times of day, five to eight of them where the values allow it."""
+"""Round places on an axis: numbers, powers of ten and times of day, five to eight of them where the values allow it.
+
+And instants as short words.
+"""
 
 from __future__ import annotations
 
@@ -104,3 +107,16 @@ def _widened(low: float, high: float, step: float) -> tuple[float, ...]:
         below, above = found[0] - step, found[-1] + step
         found = [below, *found] if low - below < above - high else [*found, above]
     return tuple(found)
+
+
+def clock(t_ns: int) -> str:
+    """Nanoseconds since 1970 as `2026-01-02 03:04:05` in UTC; as a number where no calendar reaches."""
+    try:
+        return (_EPOCH + timedelta(microseconds=t_ns // 1000)).strftime("%Y-%m-%d %H:%M:%S")
+    except OverflowError:
+        return f"{t_ns} ns"
+
+
+def time_of_day(t_ns: int) -> str:
+    """Nanoseconds since 1970 as `03:04:05` in UTC; as a number where no calendar reaches."""
+    return clock(t_ns).rpartition(" ")[2] if ":" in clock(t_ns) else clock(t_ns)

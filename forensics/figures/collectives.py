@@ -12,9 +12,8 @@ from forensics.case.world import world
 from forensics.figure import Heat
 from forensics.figures._cells import by_rank, column, empty, left_out, shown_ranks
 from forensics.figures._marks import time_marks
-from forensics.figures._ticks import rounds, times
-from forensics.figures._when import clock
-from forensics.figures.kind import FigureKind
+from forensics.figures._ticks import clock, rounds, times
+from forensics.figures.kind import FigureKind, rules_of
 from forensics.model import Report, Shape
 from forensics.store.run import Run
 
@@ -65,7 +64,7 @@ def _recorded(run: Run, report: Report, found: Recorded) -> Heat:
         unit="collectives",
         told=tuple(_told(found, rank) for rank in shown),
         culprits=tuple(f"rank {r}" for r in report.verdict.culprits if r in row_of),
-        rules=_rules(report),
+        rules=rules_of(report, Shape.HANG),
         note=left_out(shown, every),
         flagged=tuple((row_of[rank], at) for rank, at in flagged.iter_rows()),
         flag=_FLAG,
@@ -124,7 +123,7 @@ def _traced(report: Report, rows: pl.DataFrame) -> Iterator[Heat]:
         unit="ms of communication",
         told=tuple(f"rank {r}: {totals[r][0]:,.4g} ms in {totals[r][1]:,} kernels" for r in shown),
         culprits=tuple(f"rank {r}" for r in report.verdict.culprits if r in shown),
-        rules=tuple(sorted({f.rule for f in report.findings if f.shape.value == "slowdown"})),
+        rules=rules_of(report, Shape.SLOWDOWN),
         note=left_out(shown, every),
     )
 
@@ -136,10 +135,6 @@ def _ends(rows: pl.DataFrame, axis: str) -> tuple[int, int]:
 def _listed(ranks: Sequence[int]) -> str:
     more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(str(r) for r in ranks[:8])}{more}"
-
-
-def _rules(report: Report) -> tuple[str, ...]:
-    return tuple(sorted({f.rule for f in report.findings if f.shape.value == "hang"}))
 
 
 FIGURES = FigureKind(45, collectives, frozenset((Shape.HANG,)))

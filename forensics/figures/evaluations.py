@@ -11,9 +11,8 @@ from forensics.analyses.evals.sittings import filed_step
 from forensics.figure import Bar, Bars, Chart, Curve
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._metric import key_of
-from forensics.figures._thin import MOST_POINTS, note_of, thinned
-from forensics.figures._window import MOST_BARS
-from forensics.figures.kind import FigureKind
+from forensics.figures._thin import MOST_BARS, MOST_POINTS, note_of, thinned
+from forensics.figures.kind import FigureKind, rules_of
 from forensics.model import Report, Shape
 from forensics.store.run import Run
 
@@ -28,7 +27,7 @@ def evaluations(run: Run, report: Report) -> Iterator[Chart | Bars]:
         name = task if chosen == "none" else f"{task}, {chosen}"
         steps = [row["step"] if row["step"] is not None else filed_step(row) for row in rows]
         found.setdefault(metric, {})[name] = list(zip(steps, [float(row["value"]) for row in rows], strict=True))
-    rules = tuple(sorted({f.rule for f in report.findings if f.shape is Shape.BAD_EVAL}))
+    rules = rules_of(report, Shape.BAD_EVAL)
     for metric, scores in sorted(found.items(), key=lambda one: (-len(one[1]), one[0]))[:_MOST_CHARTS]:
         if any(len(course) > 1 for course in scores.values()):
             yield _chart(metric, scores, run, report, rules)

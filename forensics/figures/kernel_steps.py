@@ -8,9 +8,9 @@ import polars as pl
 
 from forensics.analyses.traces.gpu import gpu_rows
 from forensics.figure import Bar, Bars
-from forensics.figures._window import REST, window, window_note
-from forensics.figures.kind import FigureKind
-from forensics.model import Report
+from forensics.figures._thin import REST, window, window_note
+from forensics.figures.kind import FigureKind, rules_of
+from forensics.model import Report, Shape
 from forensics.store.run import Run
 
 _MOST_PARTS = 8
@@ -52,7 +52,7 @@ def _bars(own: pl.DataFrame, name: str, report: Report) -> Bars:
         unit="ms",
         parts=names,
         bars=tuple(Bar(f"step {s}", tuple(times[s].get(p, 0.0) for p in names)) for s in steps[first:last]),
-        rules=tuple(sorted({f.rule for f in report.findings if f.shape.value == "slowdown"})),
+        rules=rules_of(report, Shape.SLOWDOWN),
         note=window_note(last - first, len(steps)),
     )
 

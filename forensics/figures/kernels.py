@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import polars as pl
 
 from forensics.compare.kernel_profile import RankProfile, profile
 from forensics.figure import Bar, Bars
-from forensics.figures._window import MOST_BARS, REST, window, window_note
-from forensics.figures.kind import FigureKind
+from forensics.figures._thin import MOST_BARS, REST, window, window_note
+from forensics.figures.kind import FigureKind, rules_of
 from forensics.model import Report, Shape
 from forensics.store.run import Run
 
 _MOST_PARTS = 8
 _MS = 1e6
+_CATEGORIES = ("kernel-categories", "Kernel categories", "Time on the device by kind of kernel, summed over streams")
+_IDLE = ("idle-causes", "Why devices were idle", "Time in which nothing ran on the device, by cause")
 _STEP_PARTS = ("compute", "exposed communication", "memory and other work", "idle")
 
 
@@ -23,13 +26,13 @@ def kernels(run: Run, report: Report) -> Iterator[Bars]:
     if run.scan("spans").select(pl.len()).collect().item() == 0:
         return
     found = profile(run)
-    rules = tuple(sorted({f.rule for f in report.findings if f.shape.value == "slowdown"}))
+    rules = rules_of(report, Shape.SLOWDOWN)
     ranks = [r for r in found.ranks if r.count][:MOST_BARS]
     if ranks:
         idle = [r for r in ranks if r.idle]
         if idle:
-            yield _idle(idle, rules)
-        yield _categories(ranks, rules)
+            yield _bars(idle, [{g.cause: g.time_ns for g in r.idle} for r in idle], _IDLE, rules)
+        yield _bars(ranks, [{s.name: s.time_ns for s in r.categories} for r in ranks], _CATEGORIES, rules)
     stepped = max(ranks, key=lambda r: (len(r.steps), -(r.rank or 0)), default=None)
     if stepped is not None and stepped.steps:
         yield _steps(stepped, rules)
@@ -45,60 +48,36 @@ def _names(ranks: list[RankProfile]) -> list[str]:
     return [f"{n}, {r.source}" if names.count(n) > 1 else n for n, r in zip(names, ranks, strict=True)]
 
 
-def _categories(ranks: list[RankProfile], rules: tuple[str, ...]) -> Bars:
-    words = ("kernel-categories", "Kernel categories", "Time on the device by kind of kernel, summed over streams")
-    return _bars(_names(ranks), [{s.name: s.time_ns for s in r.categories} for r in ranks], words, rules)
-
-
-def _idle(ranks: list[RankProfile], rules: tuple[str, ...]) -> Bars:
-    words = ("idle-causes", "Why devices were idle", "Time in which nothing ran on the device, by cause")
-    return _bars(_names(ranks), [{g.cause: g.time_ns for g in r.idle} for r in ranks], words, rules)
-
-
-def _bars(names: list[str], times: list[dict[str, int]], words: tuple[str, str, str], rules: tuple[str, ...]) -> Bars:
-    totals: dict[str, int] = {}
+def _bars(
+    ranks: list[RankProfile], times: list[dict[str, int]], words: tuple[str, str, str], rules: tuple[str, ...]
+) -> Bars:
+    totals: Counter[str] = Counter()
     for own in times:
-        for part, time_ns in own.items():
-            totals[part] = totals.get(part, 0) + time_ns
+        totals.update(own)
     ordered = sorted(totals, key=lambda part: (-totals[part], part))
     parts, rest = ordered[:_MOST_PARTS], ordered[_MOST_PARTS:]
+    pieces = [*((part,) for part in parts), *((tuple(rest),) if rest else ())]
     bars = tuple(
-        Bar(name, tuple(own.get(p, 0) / _MS for p in parts) + _rest(own, rest))
-        for name, own in zip(names, times, strict=True)
+        Bar(name, tuple(sum(own.get(part, 0) for part in piece) / _MS for piece in pieces))
+        for name, own in zip(_names(ranks), times, strict=True)
     )
     key, title, caption = words
     top = f": most is {parts[0]}." if parts else "."
-    return Bars(key, title, caption + top, "ms", (*parts, *((REST,) if rest else ())), bars, rules)
-
-
-def _rest(times: dict[str, int], rest: list[str]) -> tuple[float, ...]:
-    return (sum(times.get(p, 0) for p in rest) / _MS,) if rest else ()
+    return Bars(key, title, caption + top, "ms", (*parts, *((REST,) if rest else ())), bars, rules=rules)
 
 
 def _steps(rank: RankProfile, rules: tuple[str, ...]) -> Bars:
     longest = max(range(len(rank.steps)), key=lambda n: rank.steps[n].dur_ns)
     first, last = window(longest, len(rank.steps))
-    bars = tuple(
-        Bar(
-            f"step {s.step}",
-            tuple(
-                max(0, v) / _MS
-                for v in (s.compute_ns, s.exposed_ns, s.busy_ns - s.compute_ns - s.exposed_ns, s.dur_ns - s.busy_ns)
-            ),
-        )
+    parts = (
+        (s, (s.compute_ns, s.exposed_ns, s.busy_ns - s.compute_ns - s.exposed_ns, s.dur_ns - s.busy_ns))
         for s in rank.steps[first:last]
     )
+    bars = tuple(Bar(f"step {s.step}", tuple(max(0, v) / _MS for v in own)) for s, own in parts)
     top = rank.steps[longest]
-    return Bars(
-        "steps",
-        f"Steps of {_name(rank)}",
-        f"Where each step's time went. The longest is step {top.step} with {top.dur_ns / _MS:,.1f} ms.",
-        "ms",
-        _STEP_PARTS,
-        bars,
-        rules,
-        note=window_note(last - first, len(rank.steps)),
-    )
+    caption = f"Where each step's time went. The longest is step {top.step} with {top.dur_ns / _MS:,.1f} ms."
+    note = window_note(last - first, len(rank.steps))
+    return Bars("steps", f"Steps of {_name(rank)}", caption, "ms", _STEP_PARTS, bars, rules=rules, note=note)
 
 
 FIGURES = FigureKind(60, kernels, frozenset((Shape.SLOWDOWN,)))

@@ -25,6 +25,11 @@ class FigureKind(Struct, frozen=True):
     decides: frozenset[Shape] = frozenset()
 
 
+def rules_of(report: Report, shape: Shape) -> tuple[str, ...]:
+    """Give the rules of a shape that found something."""
+    return tuple(sorted({finding.rule for finding in report.findings if finding.shape is shape}))
+
+
 @cache
 def kinds() -> tuple[FigureKind, ...]:
     """Every kind there is, in the order in which their figures are read."""

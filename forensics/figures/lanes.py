@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics.figure import Lanes, Moment
-from forensics.figures._when import clock
+from forensics.figures._ticks import clock
 from forensics.figures.kind import FigureKind
 from forensics.model import Evidence, Finding, Report, Severity
 from forensics.store.run import Run

@@ -9,7 +9,7 @@ from forensics.analyses.memory.series import Series, series_of
 from forensics.figure import Chart, Curve, Mark
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
-from forensics.figures.kind import FigureKind
+from forensics.figures.kind import FigureKind, rules_of
 from forensics.model import Report, Shape
 from forensics.store.run import Run
 from forensics.values import replace
@@ -27,7 +27,7 @@ def memory(run: Run, report: Report) -> Iterator[Chart]:
     groups = [[s for s in same if len(s.y) >= 2] for same in groups]
     ordered = sorted((g for g in groups if g), key=lambda g: not any(s.form.grows or s.gap_climbs for s in g))
     marks = step_marks(run, report)
-    rules = tuple(sorted({f.rule for f in report.findings if f.shape.value == "oom"}))
+    rules = rules_of(report, Shape.OOM)
     for same in ordered[:_MOST_CHARTS]:
         yield _chart(same, marks, rules, frozenset(report.verdict.culprits))
 

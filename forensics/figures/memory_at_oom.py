@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.figure import Bar, Bars, Mark
-from forensics.figures._snapshots import rules_of, unit_of
-from forensics.figures.kind import FigureKind
+from forensics.figures._snapshots import unit_of
+from forensics.figures.kind import FigureKind, rules_of
 from forensics.model import Report, Shape
 from forensics.store.run import Run
 
@@ -31,7 +31,7 @@ def at_oom(run: Run, report: Report) -> Iterator[Bars]:
         unit=unit,
         parts=_PARTS,
         bars=tuple(bar for m in shown for bar in _bars(m, size)),
-        rules=rules_of(report),
+        rules=rules_of(report, Shape.OOM),
         note=f"{len(shown)} of {len(told)} messages" if len(shown) < len(told) else "",
         limit=Mark(capacity / size, f"size {capacity / size:.4g} {unit}", "limit"),
     )

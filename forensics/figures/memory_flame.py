@@ -8,9 +8,9 @@ from msgspec import Struct, field
 
 from forensics.analyses.snapshots.per_device import Leak, Share, Snapshot, site_of
 from forensics.figure import Block, Flame
-from forensics.figures._snapshots import chosen, name_of, rules_of, unit_of
-from forensics.figures.kind import FigureKind
-from forensics.model import Report
+from forensics.figures._snapshots import chosen, name_of, unit_of
+from forensics.figures.kind import FigureKind, rules_of
+from forensics.model import Report, Shape
 from forensics.store.run import Run
 
 KINDS = ("parameter", "gradient", "optimizer", "activation", "temporary", "unknown", "leak", "several", "the rest")
@@ -23,7 +23,7 @@ Stacks = list[tuple[tuple[str, ...], float, int]]
 
 def flames(run: Run, report: Report) -> Iterator[Flame]:
     """Give the stacks at the peak of each snapshot, and those of its leak sites."""
-    rules = rules_of(report)
+    rules = rules_of(report, Shape.OOM)
     for number, snapshot in enumerate(chosen(run, report), 1):
         if any(share.stack for share in snapshot.peak_by_stack):
             yield _peak(snapshot, number, rules)

@@ -9,9 +9,9 @@ import numpy as np
 from forensics.analyses.snapshots.per_device import Snapshot
 from forensics.analyses.snapshots.timeline import Timeline, timeline_of
 from forensics.figure import Chart, Mark
-from forensics.figures._snapshots import chosen, name_of, rules_of, unit_of
+from forensics.figures._snapshots import chosen, name_of, unit_of
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
-from forensics.figures.kind import FigureKind
+from forensics.figures.kind import FigureKind, rules_of
 from forensics.model import Report, Shape
 from forensics.store.run import Run
 
@@ -22,7 +22,7 @@ _WORTH = 1 << 20
 
 def timelines(run: Run, report: Report) -> Iterator[Chart]:
     """Give a chart for each snapshot that recorded events."""
-    rules = rules_of(report)
+    rules = rules_of(report, Shape.OOM)
     for number, snapshot in enumerate(chosen(run, report), 1):
         if snapshot.events >= 2 and snapshot.trusted:
             yield _chart(snapshot, timeline_of(run, snapshot), number, rules)

@@ -12,7 +12,7 @@ from forensics.analyses.pace.steady import steady
 from forensics.figure import Chart, Level
 from forensics.figures._marks import inside, step_marks
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
-from forensics.figures.kind import FigureKind
+from forensics.figures.kind import FigureKind, rules_of
 from forensics.model import Report, Shape
 from forensics.store.run import Run
 from forensics.values import replace
@@ -27,7 +27,7 @@ _BOUNDS = Bounds(z=6.0, effect=0.05, shortest=8)
 def pace(run: Run, report: Report) -> Iterator[Chart]:
     """Give one chart for each unit that times were printed in (step, token, sample)."""
     every = list(best_clocks(run, fewest=FEWEST))
-    rules = tuple(sorted({f.rule for f in report.findings if f.shape.value == "slowdown"}))
+    rules = rules_of(report, Shape.SLOWDOWN)
     for unit in dict.fromkeys(c.unit for c in every):
         yield _chart(unit, [c for c in every if c.unit == unit], run, report, rules)
 

@@ -12,9 +12,8 @@ from forensics.case.world import world
 from forensics.figure import Heat
 from forensics.figures._cells import Cells, by_rank, column, empty, left_out, shown_ranks
 from forensics.figures._marks import time_marks
-from forensics.figures._ticks import times
-from forensics.figures._when import clock
-from forensics.figures.kind import FigureKind
+from forensics.figures._ticks import clock, times
+from forensics.figures.kind import FigureKind, rules_of
 from forensics.model import Report, Shape
 from forensics.store.run import Run
 
@@ -104,7 +103,7 @@ def _heat(  # noqa: PLR0913, PLR0917 - what is drawn, and what both maps have in
         unit=unit,
         told=told,
         culprits=tuple(f"rank {r}" for r in culprits),
-        rules=tuple(sorted({f.rule for f in report.findings if f.shape.value == "hang"})),
+        rules=rules_of(report, Shape.HANG),
         note=note,
         ends=tuple(
             f"step {one.step}" if (one := seen.get(r)) is not None and one.step is not None else "" for r in shown

@@ -139,7 +139,16 @@ def figures(word: str) -> tuple[Figure, ...]:
     return (
         Lanes("lanes", word, word, moments, (word,), note=word),
         Chart(
-            "chart", word, word, word, word, (curve, ahead), marks, (Level(1.0, 3.0, 4.0, word),), (word,), note=word
+            "chart",
+            word,
+            word,
+            word,
+            word,
+            (curve, ahead),
+            marks,
+            (Level(1.0, 3.0, 4.0, word),),
+            rules=(word,),
+            note=word,
         ),
         Heat(
             "heat",
@@ -165,11 +174,11 @@ def figures(word: str) -> tuple[Figure, ...]:
             word,
             two,
             (Bar(word, (1.0, 2.0)), Bar(word, (0.0, 4.0))),
-            (word,),
+            rules=(word,),
             limit=Mark(3.0, word, "limit"),
         ),
-        Flame("flame", word, word, word, 4.0, (word, word), flame, two, (two,), (word,), word),
-        Rows("rows", word, word, (two,), (word,), two, (two,), (word,), word),
+        Flame("flame", word, word, word, 4.0, (word, word), flame, two, (two,), rules=(word,), note=word),
+        Rows("rows", word, word, (two,), (word,), two, (two,), rules=(word,), note=word),
     )
 
 
