@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they mean together."""
+"""Options that several commands share and those of `forensics` itself, and what they mean together."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 from msgspec import Struct
 
 from forensics.cli import _complete
+from forensics.cli._crash import version
 from forensics.config import FAIL_ON, suggestion
 from forensics.errors import UsageError
 from forensics.report.style import Style
@@ -45,6 +46,9 @@ def on_this_machine(text: str) -> Path:
     return folder
 
 
+InputArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, a file, or - for stdin.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
+RunsArgument = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
 FormatOption = Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json or markdown.")]
 ReportFormatOption = Annotated[
     str,
@@ -114,6 +118,20 @@ ENGINES = ("local", "ray")
 _AUTO = ("auto", "always", "never")
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"forensics {version()}")
+        raise typer.Exit
+
+
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """What went wrong in a training run, where it started, what proves it and what to do now: offline."""
+
+
 class Output(Struct, frozen=True):
     """In which format, where to, and how it looks."""
 
@@ -133,7 +151,11 @@ class Output(Struct, frozen=True):
         one_of("--format", self.format, tuple(formats))
         one_of("--color", self.color, _AUTO)
         if self.out is not None and not self.force:
-            _free(self.out)
+            from forensics.io.places.written import is_taken  # noqa: PLC0415 - not on the path of --help
+
+            if is_taken(self.out):
+                message = f"{self.out} exists"
+                raise UsageError(message, help="give --force to replace it, or another name to -o")
         return self
 
     @property
@@ -143,14 +165,6 @@ class Output(Struct, frozen=True):
         width = max(40, shutil.get_terminal_size().columns) if to_terminal else 80
         color = self.out is None and wants_color(self.color, os.environ, terminal=to_terminal)
         return Style(width=width, color=color, verbose=self.verbose, checklist=self.checklist)
-
-
-def _free(out: str) -> None:
-    from forensics.io.places.written import is_taken  # noqa: PLC0415 - not on the path of --help
-
-    if is_taken(out):
-        message = f"{out} exists"
-        raise UsageError(message, help="give --force to replace it, or another name to -o")
 
 
 def wants_color(when: str, env: Mapping[str, str], *, terminal: bool) -> bool:

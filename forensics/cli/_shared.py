@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -18,7 +18,6 @@ from forensics.cli._reading import Reading
 
 if TYPE_CHECKING:
     from forensics.errors import ExitCode
-    from forensics.model import Coverage
     from forensics.report.payload import Accounted
     from forensics.report.style import Style
     from forensics.store.run import Run
@@ -56,15 +55,21 @@ class Shared:
         """In which format, where to, and how it looks."""
         return opt.Output(self.format_, self.out, self.force, self.color, self.verbose)
 
-    def gated(self, code: ExitCode, coverage: Coverage) -> ExitCode:
-        """Apply --strict and --exit-zero."""
-        return Gate(exit_zero=self.exit_zero, strict=self.strict).code(code, [coverage])
+    def printed(self, text: Iterable[str]) -> Answer:
+        """Give the lines of a command that reads no run."""
+        return Answer(lines(text), out=self.out, force=self.force)
 
     def answer(self, page: A, render: Render[A], code: ExitCode, *runs: Run) -> Answer:
         """Lay out what was found in `runs`, redacted where that was asked; the format has no part in the code."""
         output = self.output
         text = lines(render(self.reading.shown(page, *runs), output.format, output.style))
-        return Answer(text, self.gated(code, page.coverage), self.out, self.force)
+        gate = Gate(exit_zero=self.exit_zero, strict=self.strict)
+        return Answer(text, gate.code(code, [page.coverage]), self.out, self.force)
+
+
+#: Options that mean nothing where no run is read; a list has no colour and no more to show, either.
+NO_RUN = ("store", "exit_zero", "strict", "redact", "quiet", "jobs", "engine")
+A_LIST = (*NO_RUN, "color", "verbose")
 
 
 def reads_runs(*formats: str, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:

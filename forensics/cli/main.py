@@ -136,7 +136,7 @@ def app(named: str = "") -> typer.Typer:
 
     import typer  # noqa: PLC0415 - not on the path of --help
 
-    from forensics.cli._root import root  # noqa: PLC0415 - it needs typer
+    from forensics.cli._options import root  # noqa: PLC0415 - it needs typer
 
     built = typer.Typer(name="forensics", rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=True)
     built.callback()(root)

@@ -57,38 +57,22 @@ def headline_of(answer: Answer, decision: Decision, since: int | None, unlike: S
 
 def facts_of(
     sides: Sequence[SideSummary], series: Series, estimates: Sequence[Estimate], decision: Decision, options: Options
-) -> tuple[tuple[str, str], ...]:
-    """Give the lines of the section: both sides, the error, and what it rests on."""
-    return tuple(_facts(sides, series, estimates, decision, options))
-
-
-def _facts(
-    sides: Sequence[SideSummary], series: Series, estimates: Sequence[Estimate], decision: Decision, options: Options
 ) -> Iterator[tuple[str, str]]:
+    """Give the lines of the section: both sides, the error, and what it rests on."""
     unit = printed_unit(series)
     for number, side in enumerate(sides):
         label = "cand" if number == len(sides) - 1 else "base"
         pauses = f", {side.pauses} pauses ({size(side.pause_share)} of the time)" if side.pauses else ""
-        yield (
-            label,
-            f"{side.median:.6g} {unit}, median of {side.n} records; set aside: {side.warmup} warm-up{pauses}",
-        )
+        median = f"{side.median:.6g} {unit}, median of {side.n} records"
+        yield label, f"{median}; set aside: {side.warmup} warm-up{pauses}"
     yield "smallest", f"a slowdown of {size(decision.min_detectable)} would have been seen in nine of ten cases"
     if len(estimates) > 1 and not options.noise_given:
         yield "run noise", f"measured over {len(estimates)} baselines, with a prior of 1 %"
     else:
-        yield (
-            "run noise",
-            f"identical runs are taken to differ by {size(options.policy.run_noise)} (sd)" + _stands(decision),
-        )
+        holds = f"; the verdict holds up to {size(most)}" if (most := decision.run_noise_max) is not None else ""
+        yield "run noise", f"identical runs are taken to differ by {size(options.policy.run_noise)} (sd){holds}"
     if decision.answer is Answer.INCONCLUSIVE:
         yield "to settle", _to_settle(decision, len(estimates))
-
-
-def _stands(decision: Decision) -> str:
-    if decision.run_noise_max is None:
-        return ""
-    return f"; the verdict holds up to {size(decision.run_noise_max)}"
 
 
 def _to_settle(decision: Decision, baselines: int) -> str:
@@ -103,18 +87,8 @@ def notes_of(
     decision: Decision,
     unlike: Sequence[Difference],
     options: Options,
-) -> tuple[str, ...]:
-    """Give what a reader must know besides."""
-    return tuple(dict.fromkeys(_notes(series, estimates, decision, unlike, options)))
-
-
-def _notes(
-    series: Sequence[Series],
-    estimates: Sequence[Estimate],
-    decision: Decision,
-    unlike: Sequence[Difference],
-    options: Options,
 ) -> Iterator[str]:
+    """Give what a reader must know besides; a note may come twice."""
     said = " (compared all the same, as asked)" if options.anyway else ""
     for difference in unlike:
         yield f"differs: {difference}{said}"

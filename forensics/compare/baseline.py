@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from forensics.compare.config.audit import Difference
-from forensics.compare.evals.cause import cause_of
 from forensics.compare.evals.comparison import Pair, compare_all
+from forensics.compare.evals.words import cause_of
 from forensics.compare.model import joined
 from forensics.store.run import Run
 from forensics.store.schema import TABLES, conform

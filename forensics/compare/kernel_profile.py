@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import polars as pl
 from msgspec import Struct
@@ -16,6 +16,8 @@ from forensics.analyses.traces.ranks import waits
 from forensics.analyses.traces.steps import steps
 from forensics.store.run import Run
 
+T = TypeVar("T")
+_KERNEL = ("name", "label", "time_ns", "count")
 #: Gives the name under which a category of kernels is shown.
 Naming = Callable[[str], str]
 
@@ -135,41 +137,31 @@ def _renamed(labels: pl.Series, naming: Naming) -> pl.Series:
     return labels.replace_strict(names, return_dtype=pl.String) if names else labels
 
 
-def _own(frame: pl.DataFrame, source: str) -> list[dict[str, Any]]:
-    return frame.filter(pl.col("source") == source).to_dicts()
+def _own(frame: pl.DataFrame, source: str) -> pl.DataFrame:
+    return frame.filter(pl.col("source") == source)
+
+
+def _values(kind: Callable[..., T], rows: pl.DataFrame, *columns: str) -> Iterator[T]:
+    return (kind(*row) for row in rows.select(columns).iter_rows())
 
 
 def _one(run: Run, named: pl.DataFrame, source: str, rank: int | None) -> RankProfile:
-    own = named.filter(pl.col("source") == source)
-    lone = unlaunched(run).join(
-        own.group_by("name", "kind").agg(pl.col("label").first()),
-        on=["name", "kind"],
-        how="left",
-        maintain_order="left",
-    )
-    lone_rows = _own(lone, source)
-    times = _times(_own(by_rank(run), source))
+    own = _own(named, source)
+    labels = own.group_by("name", "kind").agg(pl.col("label").first())
+    lone = _own(unlaunched(run).join(labels, on=["name", "kind"], how="left", maintain_order="left"), source)
+    times, loaders = _times(_own(by_rank(run), source).to_dicts()), _own(loader_share(run), source)
     return RankProfile(
         source=source,
         rank=rank,
         **times,
-        categories=tuple(
-            Share(r["label"], r["time_ns"], r["share"], r["count"]) for r in shares(own, "label").to_dicts()
-        ),
+        categories=tuple(_values(Share, shares(own, "label"), "label", "time_ns", "share", "count")),
         steps=_steps(run, source),
-        top=tuple(_kernel(r) for r in own.to_dicts()),
-        idle=tuple(Idle(r["cause"], r["time_ns"], r["gaps"], r["longest_ns"]) for r in _own(idle_causes(run), source)),
-        before_window=tuple(_kernel(r) for r in lone_rows if r["before"]),
-        no_launch=tuple(_kernel(r) for r in lone_rows if not r["before"]),
-        loader=next(
-            (Loader(r["calls"], r["wait_ns"], r["share"], r["in_process"]) for r in _own(loader_share(run), source)),
-            None,
-        ),
+        top=tuple(_values(Kernel, own, *_KERNEL)),
+        idle=tuple(_values(Idle, _own(idle_causes(run), source), "cause", "time_ns", "gaps", "longest_ns")),
+        before_window=tuple(_values(Kernel, lone.filter("before"), *_KERNEL)),
+        no_launch=tuple(_values(Kernel, lone.filter(~pl.col("before").fill_null(value=False)), *_KERNEL)),
+        loader=next(_values(Loader, loaders, "calls", "wait_ns", "share", "in_process"), None),
     )
-
-
-def _kernel(row: dict[str, Any]) -> Kernel:
-    return Kernel(row["name"], row["label"], row["time_ns"], row["count"])
 
 
 def _times(rows: list[dict[str, Any]]) -> dict[str, int]:
@@ -180,8 +172,7 @@ def _times(rows: list[dict[str, Any]]) -> dict[str, int]:
 
 
 def _steps(run: Run, source: str) -> tuple[Step, ...]:
-    marks = steps(run).filter(pl.col("source") == source)
-    work = by_step(run).filter(pl.col("source") == source).drop("source", "rank")
+    marks, work = _own(steps(run), source), _own(by_step(run), source).drop("source", "rank")
     columns = ("busy_ns", "compute_ns", "communication_ns", "exposed_ns", "memory_ns")
     rows = marks.join(work, on="step", how="left", maintain_order="left").select(
         "step", pl.col("end_ns") - pl.col("start_ns"), *(pl.col(c).fill_null(0) for c in columns)

@@ -5,6 +5,7 @@ Times are per step and rank where both have steps, so that windows of different 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import polars as pl
@@ -73,13 +74,12 @@ def diff(base: Run, cand: Run, naming: Naming = str) -> KernelDiff:
     )
 
 
-def _idle(base: KernelProfile, cand: KernelProfile, base_units: int, cand_units: int) -> tuple[Change, ...]:
+def _idle(base: KernelProfile, cand: KernelProfile, base_units: int, cand_units: int) -> Iterator[Change]:
     before, after = _idle_parts(base), _idle_parts(cand)
-    return tuple(
-        Change(name, "idle", *(n / units for i in (0, 1) for n, units in ((b[i], base_units), (c[i], cand_units))))
-        for name in sorted(before.keys() | after.keys())
-        for b, c in [(before.get(name, (0, 0)), after.get(name, (0, 0)))]
-    )
+    for name in sorted(before.keys() | after.keys()):
+        (base_ns, gaps), (cand_ns, cand_gaps) = before.get(name, (0, 0)), after.get(name, (0, 0))
+        times, counts = (base_ns / base_units, cand_ns / cand_units), (gaps / base_units, cand_gaps / cand_units)
+        yield Change(name, "idle", *times, *counts)
 
 
 def _idle_parts(found: KernelProfile) -> dict[str, tuple[int, int]]:
@@ -114,21 +114,11 @@ def _changes(base: pl.DataFrame, cand: pl.DataFrame) -> tuple[Change, ...]:
     return tuple(Change(*row) for row in rows.iter_rows())
 
 
-def _by_category(rows: tuple[Change, ...]) -> tuple[Change, ...]:
-    names = sorted({row.category for row in rows})
-    return tuple(_sum(name, [row for row in rows if row.category == name]) for name in names)
+def _by_category(rows: Sequence[Change]) -> Iterator[Change]:
+    for name in sorted({row.category for row in rows}):
+        own = [(row.base_ns, row.cand_ns, row.base_count, row.cand_count) for row in rows if row.category == name]
+        yield Change(name, name, *map(sum, zip(*own, strict=True)))
 
 
-def _sum(name: str, rows: list[Change]) -> Change:
-    return Change(
-        name,
-        name,
-        sum(r.base_ns for r in rows),
-        sum(r.cand_ns for r in rows),
-        sum(r.base_count for r in rows),
-        sum(r.cand_count for r in rows),
-    )
-
-
-def _sorted(rows: tuple[Change, ...]) -> tuple[Change, ...]:
+def _sorted(rows: Iterable[Change]) -> tuple[Change, ...]:
     return tuple(sorted(rows, key=lambda r: (-abs(r.change_ns), r.name)))

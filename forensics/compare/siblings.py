@@ -15,10 +15,8 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from forensics.case.curves.loss import Curve, curves
 from forensics.case.settings import settings
-from forensics.compare.config.audit import Difference, audit
-from forensics.compare.config.commits import bisected
+from forensics.compare.config.audit import Difference, audit, bisected, longest
 from forensics.compare.evals.comparison import compare_all
 from forensics.io.tables import table_rows
 from forensics.knowledge.settings import setting
@@ -79,10 +77,8 @@ def _one_failed(bad: Sibling, good: Sibling) -> Iterator[str]:
         yield f"{bad.name} failed and {good.name} did not, which differs in {_list(found)}{words}"
         yield from bisected(_differences(good, bad))
     elif settings(bad.run) and settings(good.run):
-        yield (
-            f"{bad.name} failed and {good.name} did not, with the same settings: compare their seeds, data order and"
-            " hosts"
-        )
+        alike = "with the same settings: compare their seeds, data order and hosts"
+        yield f"{bad.name} failed and {good.name} did not, {alike}"
 
 
 def _both_failed(first: Sibling, second: Sibling) -> Iterator[str]:
@@ -165,7 +161,7 @@ def _left(every: Sequence[Sibling]) -> Iterator[str]:
 def _one_batch(one: Sibling) -> str | None:
     """How a run that repeats one batch ended, where it is one."""
     said = settings(one.run).get("one_batch")
-    loss = _loss(one.run)
+    loss = longest(one.run, "loss")
     if said is None or said.value.lower() in {"0", "0.0", "false", "none"} or loss is None:
         return None
     last = float(loss.values[-1])
@@ -185,13 +181,8 @@ def _list(found: Sequence[Difference]) -> str:
 
 def _telling(when: str, found: Sequence[Difference]) -> str:
     """What the first of the differences tells that the table knows."""
-    return next((words for d in found for words in _words(when, d)), "")
-
-
-def _words(when: str, difference: Difference) -> Iterator[str]:
-    for concept, of, way, words in _table():
-        if (concept, of) == (difference.name, when) and _went(way, difference):
-            yield words
+    rows = ((d, row) for d in found for row in _table())
+    return next((words for d, (name, of, way, words) in rows if (name, of) == (d.name, when) and _went(way, d)), "")
 
 
 def _went(way: str, difference: Difference) -> bool:
@@ -215,13 +206,8 @@ def _table() -> tuple[tuple[str, ...], ...]:
 
 def _together(first: Run, second: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """The losses of two runs at their common steps."""
-    one, other = _loss(first), _loss(second)
+    one, other = longest(first, "loss"), longest(second, "loss")
     if one is None or other is None:
         return None
     at, mine, theirs = np.intersect1d(one.at.to_numpy(), other.at.to_numpy(), return_indices=True)
     return None if len(at) < _FEWEST else (at, one.values[mine], other.values[theirs])
-
-
-def _loss(run: Run) -> Curve | None:
-    found = [c for c in curves(run, "loss") if len(c) >= _FEWEST and c.at.null_count() == 0]
-    return max(found, key=len, default=None)

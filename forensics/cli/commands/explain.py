@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from forensics.cli import _complete
-from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, lines
+from forensics.cli._answer import Answer
+from forensics.cli._shared import A_LIST, Shared, reads_runs
 from forensics.errors import UsageError
 
 RuleArgument = Annotated[
@@ -19,22 +19,16 @@ RuleArgument = Annotated[
 ]
 
 
-def command(
-    rule: RuleArgument,
-    *,
-    format_: opt.FormatOption = "text",
-    out: opt.OutOption = None,
-    force: opt.ForceOption = False,
-) -> Answer:
+@reads_runs("text", "json", "markdown", without=A_LIST)
+def command(rule: RuleArgument, *, shared: Shared) -> Answer:
     """Print the page of one rule."""
     from forensics import registry  # noqa: PLC0415 - rules load polars
     from forensics.config import suggestion  # noqa: PLC0415 - same
     from forensics.report.pages import catalogue  # noqa: PLC0415 - same
 
-    output = opt.Output(format_, out, force).checked(catalogue.FORMATS)
     by_name = {name: r for r in registry.load("rules").rules for name in (r.id, r.slug)}
     found = by_name.get(rule) or by_name.get(rule.upper()) or by_name.get(rule.lower())
     if found is None:
         message = f"no such rule: {rule}{suggestion(rule, by_name)}"
         raise UsageError(message, help="forensics rules lists them all")
-    return Answer(lines(catalogue.explanation(found, output.format)), out=out, force=force)
+    return shared.printed(catalogue.explanation(found, shared.format_))

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from forensics.export.target import Export, Target
     from forensics.store.run import Run
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
 ToOption = Annotated[
     str, typer.Option("--to", metavar="TARGET", help="csv, jsonl, pandas, parquet, tensorboard or wandb.")
 ]
@@ -41,7 +40,7 @@ _NAMED = 8
 
 
 def command(  # noqa: PLR0913 - each is an option of the command line
-    run: RunArgument,
+    run: opt.RunArgument,
     *,
     to: ToOption,
     place: PlaceOption,

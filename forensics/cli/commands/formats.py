@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, lines
+from forensics.cli._answer import Answer
+from forensics.cli._shared import A_LIST, Shared, reads_runs
 
 
-def command(
-    *,
-    format_: opt.FormatOption = "text",
-    out: opt.OutOption = None,
-    force: opt.ForceOption = False,
-) -> Answer:
+@reads_runs("text", "json", "markdown", without=A_LIST)
+def command(*, shared: Shared) -> Answer:
     """List ingesters and dialects."""
     from forensics import registry  # noqa: PLC0415 - ingesters load polars
     from forensics.report.pages import catalogue  # noqa: PLC0415 - same
 
-    output = opt.Output(format_, out, force).checked(catalogue.FORMATS)
     found = registry.load("ingesters", "dialects")
-    return Answer(lines(catalogue.formats(found, output.format, output.style)), out=out, force=force)
+    return shared.printed(catalogue.formats(found, shared.format_, shared.output.style))

@@ -8,10 +8,9 @@ Exit codes: 0 no hang was found; 1 a hang or a dead rank was found; 3 cannot say
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from forensics.cli import _options as opt
 from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
@@ -19,11 +18,9 @@ from forensics.errors import ExitCode
 if TYPE_CHECKING:
     from forensics.report.pages.hang import Page
 
-InputArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, a file, or - for stdin.")]
-
 
 @reads_runs("text", "json", "markdown")
-def command(source: InputArgument, *, shared: Shared) -> Answer:
+def command(source: opt.InputArgument, *, shared: Shared) -> Answer:
     """Find the culprit of a hang, and the waits that it caused."""
     from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.diagnosis.hang import picture  # noqa: PLC0415 - same

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
+from forensics.cli import _options as opt
 from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
 from forensics.values import replace
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
 ShardOption = Annotated[
     str | None,
     typer.Option(
@@ -26,7 +26,7 @@ ShardOption = Annotated[
 
 
 @reads_runs("text", "json", "markdown")
-def command(run: RunArgument, *, shard: ShardOption = None, shared: Shared) -> Answer:
+def command(run: opt.RunArgument, *, shard: ShardOption = None, shared: Shared) -> Answer:
     """Read a run, or a share of its files, into the store and say what is in it; exit 3 when nothing was recognised."""
     from forensics.report.pages import ingested  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.store import disk  # noqa: PLC0415 - same

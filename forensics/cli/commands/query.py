@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
 SqlArgument = Annotated[str | None, typer.Argument(metavar="SQL", help="As 'SELECT name, max(value) FROM metrics …'.")]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", metavar="N", help="At most N rows; 0 for all, as all formats but text give.")
@@ -31,7 +30,7 @@ _TEXT_ROWS = 50
 
 @reads_runs("text", "csv", "json", "jsonl", without=("verbose", "engine"))
 def command(
-    run: RunArgument,
+    run: opt.RunArgument,
     sql: SqlArgument = None,
     *,
     limit: LimitOption = None,

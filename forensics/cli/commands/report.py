@@ -17,8 +17,6 @@ from forensics.cli._answer import Answer, lines
 from forensics.cli._exit import Gate
 from forensics.cli._reading import Reading
 
-RunsArgument = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
-
 BaselineOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -33,7 +31,7 @@ InteractiveOption = Annotated[
 
 
 def command(  # noqa: PLR0913 - each is an option of the command line
-    runs: RunsArgument,
+    runs: opt.RunsArgument,
     *,
     out: opt.OutOption = None,
     force: opt.ForceOption = False,

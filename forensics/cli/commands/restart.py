@@ -11,10 +11,9 @@ say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from forensics.cli import _options as opt
 from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
@@ -22,11 +21,9 @@ from forensics.errors import ExitCode
 if TYPE_CHECKING:
     from forensics.model import Verdict
 
-InputArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, a file, or - for stdin.")]
-
 
 @reads_runs("text", "json", "markdown")
-def command(source: InputArgument, *, shared: Shared) -> Answer:
+def command(source: opt.InputArgument, *, shared: Shared) -> Answer:
     """Decide whether a failed run is to be started again, and with which options."""
     from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.report.pages import restart as pages  # noqa: PLC0415 - same

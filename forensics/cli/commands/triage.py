@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from forensics.model import Report
     from forensics.registry import Renderer
 
-RunsArgument = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
 HtmlOption = Annotated[
     str | None,
     typer.Option("--html", metavar="FILE", help="Also write the HTML report to FILE.", parser=opt.written_to),
@@ -39,7 +38,7 @@ BaselineOption = Annotated[
 
 
 def command(  # noqa: PLR0913 - each is an option of the command line
-    runs: RunsArgument,
+    runs: opt.RunsArgument,
     *,
     format_: opt.ReportFormatOption = "text",
     out: opt.OutOption = None,
@@ -76,14 +75,8 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     settings, reports = judged(asked)
     gate = Gate(settings.fail_on, exit_zero, strict)
     also = () if html is None else ((html, _page(reports)),)
-    return Answer(
-        lines(rendered(reports, form, output)),
-        gate.of_reports(reports),
-        out,
-        force,
-        settings.notes,
-        also,
-    )
+    text = lines(rendered(reports, form, output))
+    return Answer(text, gate.of_reports(reports), out, force, settings.notes, also)
 
 
 def _page(reports: Sequence[Report]) -> str:

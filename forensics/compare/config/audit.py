@@ -7,7 +7,7 @@ is compared step by step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isclose
 
 import numpy as np
@@ -24,11 +24,14 @@ from forensics.compare.config._pairs import Pair, pairs
 from forensics.compare.config._rank import effective_batch, score_of
 from forensics.compare.config._shares import changed, matched, mixes, variation
 from forensics.model import Evidence, EvidenceRole
+from forensics.patterns import lazily
 from forensics.store.run import Run
 from forensics.values import replace
 
 #: From this weight on a difference is named as a possible cause of other evaluations.
 CAUSE = 3.5
+_COMMIT = "code.commit"
+_HASH = lazily(r"[0-9a-f]{7,64}")
 _BATCH = ("batch.size", "batch.accumulation")
 _BY_KEY = ("data.weights", "data.consumed")
 FAMILIES = (
@@ -237,6 +240,16 @@ def _once(ranked: Sequence[Difference]) -> Iterator[Difference]:
             yield one
 
 
+# How to find the commit that made the difference between two runs, where both say theirs.
+
+
+def bisected(differences: Iterable[Difference]) -> Iterator[str]:
+    """Give the command that begins a bisection from a good run (base) to a bad one (cand)."""
+    for one in differences:
+        if one.name == _COMMIT and _HASH.fullmatch(one.base) and _HASH.fullmatch(one.cand):
+            yield f"the code differs: git bisect start {one.cand} {one.base} finds the commit between bad and good"
+
+
 # How many processes were started, where the settings do not say: by launcher, Slurm or environment.
 
 
@@ -260,10 +273,10 @@ def devices(run: Run) -> float | None:
 
 def logged_lr(base: Run, cand: Run) -> tuple[Evidence, Evidence, int, float] | None:
     """Give rows of both runs where the rates differ most, the first step that differs, and the ratio of the peaks."""
-    first, second = _longest(base), _longest(cand)
+    first, second = longest(base, "lr"), longest(cand, "lr")
     if first is None or second is None:
         return None
-    at, mine, theirs = np.intersect1d(_steps(first), _steps(second), return_indices=True)
+    at, mine, theirs = np.intersect1d(first.at.to_numpy(), second.at.to_numpy(), return_indices=True)
     if len(at) < _FEWEST:
         return None
     a, b = first.values[mine], second.values[theirs]
@@ -282,10 +295,7 @@ def logged_lr(base: Run, cand: Run) -> tuple[Evidence, Evidence, int, float] | N
     )
 
 
-def _steps(curve: Curve) -> np.ndarray:
-    return curve.at.to_numpy()
-
-
-def _longest(run: Run) -> Curve | None:
-    found = [c for c in curves(run, "lr") if len(c) >= _FEWEST and c.at.null_count() == 0]
+def longest(run: Run, name: str) -> Curve | None:
+    """Give the longest curve of a metric that has a step at each of its records; None of fewer than ten records."""
+    found = [c for c in curves(run, name) if len(c) >= _FEWEST and c.at.null_count() == 0]
     return max(found, key=len, default=None)

@@ -1,16 +1,18 @@
-"""The words of the evaluation section: a headline, a line for each task that matters, and what is to be done."""
+"""The words of the evaluation section: a headline, a line for each task that matters, the cause, what is to be done."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from forensics.analyses.evals.results import Row, members_of
-from forensics.analyses.evals.settings import Unlike
+from forensics.analyses.evals.settings import Unlike, generates
+from forensics.compare.config.audit import Difference, audit_all
 from forensics.compare.decide import Answer
 from forensics.compare.evals._logged import LOGGED
 from forensics.compare.evals.comparison import Pair, identical
+from forensics.store.run import Run
 
-_LINES, _NOTES = 12, 6
+_LINES, _NOTES, _MORE_CAUSES = 12, 6, 2
 
 
 def headline_of(answer: Answer, pairs: Sequence[Pair]) -> str:
@@ -34,15 +36,12 @@ def headline_of(answer: Answer, pairs: Sequence[Pair]) -> str:
         return f"no difference in {len(family)} metrics, and none that matters could hide in the noise"
     if first is not None:
         return f"{change_of(first)} is real (p {_p(first.p_holm)}, Holm), but whether it is better is not known"
-    if len(blocked) > 0:
-        rest = f"; {len(blocked)} metrics are not comparable: {blocked[0].settings.blocks[0].words}"
-    else:
-        rest = ""
+    unlike = f"; {len(blocked)} metrics are not comparable: {blocked[0].settings.blocks[0].words}" if blocked else ""
     finest = min(family, key=lambda p: p.tested.detectable / max(1e-9, abs(p.base["value"])) if p.tested else 1e9)
     seen = f"{finest.tested.detectable:.2g}" if finest.tested is not None else "?"
     return (
         f"no real difference in {len(family)} metrics; even the finest, {finest.name}, shows only changes "
-        f"of {seen} and more{rest}"
+        f"of {seen} and more{unlike}"
     )
 
 
@@ -96,6 +95,33 @@ def _blocked(pairs: Sequence[Pair]) -> list[str]:
         first = held[0][1]
         said.append(f"{words}: {', '.join(tasks[:3])}{more} ({first.base_place}; {first.cand_place})")
     return said
+
+
+# Which change between two runs most plausibly made an evaluation differ, by the audit of their settings.
+
+
+def cause_of(bases: Sequence[Run], cand: Run, real: Sequence[Pair]) -> tuple[Difference, ...]:
+    """Give differences of configuration that can act on the metrics that really differ, the most plausible first.
+
+    Decoding acts only on tasks that generate.
+    """
+    generated = any(generates(pair.base, pair.cand) for pair in real)
+    return tuple(d for d in audit_all(bases, cand).causes if generated or d.family != "decoding")
+
+
+def words_of(causes: Sequence[Difference]) -> str:
+    """Say what most likely caused it, with both places; or that nothing on disk differs, and what to record."""
+    if not causes:
+        return (
+            "nothing recorded on disk differs that could cause it; next time record the configuration, the hashes of "
+            "data and tokenizer, and pip freeze"
+        )
+    first = causes[0]
+    places = "; ".join(e.place for e in (first.base_evidence, first.cand_evidence) if e is not None)
+    more = ", ".join(f"{d.what} {d.base} → {d.cand}" for d in causes[1 : 1 + _MORE_CAUSES])
+    also = f"; also {more}" if more else ""
+    where = f" ({places})" if places else ""
+    return f"most plausible cause: {first.family}: {first.what} {first.base} → {first.cand}{where}{also}"
 
 
 def notes_of(pairs: Sequence[Pair], cause: str | None, *, explained: bool) -> tuple[str, ...]:

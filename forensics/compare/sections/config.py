@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forensics.compare.config.audit import Audit, Difference, audit_all
-from forensics.compare.config.commits import bisected
+from forensics.compare.config.audit import Audit, Difference, audit_all, bisected
 from forensics.compare.diff import SectionKind
 from forensics.compare.model import Options, Section
 from forensics.model import Evidence, Number

@@ -8,9 +8,8 @@ from forensics.analyses.evals.curves import eval_curves
 from forensics.analyses.evals.results import Row
 from forensics.compare.decide import Answer
 from forensics.compare.diff import SectionKind
-from forensics.compare.evals.cause import cause_of, words_of
 from forensics.compare.evals.comparison import Pair, compare_all
-from forensics.compare.evals.words import facts_of, headline_of, notes_of
+from forensics.compare.evals.words import cause_of, facts_of, headline_of, notes_of, words_of
 from forensics.compare.model import Options, Section
 from forensics.model import Evidence, EvidenceRole, Locator, Number
 from forensics.store.run import Run

@@ -49,14 +49,14 @@ def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None
     found = matched([*bases, cand], options.metric)
     if isinstance(found, str):
         return _nothing(found)
-    prepared = [_prepared(series) for series in found]
-    if any(p is None for p in prepared):
+    prepared = [one for series in found if (one := _prepared(series)) is not None]
+    if len(prepared) < len(found):
         return _nothing(f"fewer than {FEWEST} records of {found[0].clock.name} are left after the warm-up")
-    every = _by_regime([p for p in prepared if p is not None])
-    estimates = [estimate_over_intervals(b.part, every[-1].part, (b.series, every[-1].series)) for b in every[:-1]]
-    if any(e is None for e in estimates):
+    every = _by_regime(prepared)
+    asked = ((b.part, every[-1].part, (b.series, every[-1].series)) for b in every[:-1])
+    known = [estimate for pair in asked if (estimate := estimate_over_intervals(*pair)) is not None]
+    if len(known) < len(every) - 1:
         return _nothing(f"fewer than {FEWEST} steady records of {found[0].clock.name} are left")
-    known = [e for e in estimates if e is not None]
     decision = decide_all(known, options.policy, noise_given=options.noise_given)
     return _section(every, known, decision, (differences(bases[0], cand), options))
 
@@ -115,8 +115,8 @@ def _section(
         title=_TITLE,
         answer=answer,
         headline=headline_of(answer, decision, cand.since, unlike if blocked else ()),
-        facts=facts_of(sides, cand.series, estimates, decision, options),
-        notes=notes_of([p.series for p in every], estimates, decision, unlike, options),
+        facts=tuple(facts_of(sides, cand.series, estimates, decision, options)),
+        notes=tuple(dict.fromkeys(notes_of([p.series for p in every], estimates, decision, unlike, options))),
         numbers=_numbers(every, estimates, decision, options),
         evidence=tuple(_evidence(p, last=n == len(every) - 1) for n, p in enumerate(every)),
         base=sides[0],
@@ -215,7 +215,7 @@ def decide_all(found: Sequence[Estimate], policy: Policy, *, noise_given: bool) 
     ratios = [each.log_ratio for each in found]
     middle = _central(found, fmean(ratios))
     if noise_given:
-        return decide(middle, policy, runs_se=_hypot(middle.se, policy.run_noise * sqrt(1 + 1 / k)))
+        return decide(middle, policy, runs_se=hypot(middle.se, policy.run_noise * sqrt(1 + 1 / k)))
     own = fmean(each.se**2 for each in found) / 2
     df = _PRIOR_DF + k - 1
     moderated = (_PRIOR_DF * (_PRIOR_SD**2 + own) + (k - 1) * variance(ratios)) / df
@@ -233,10 +233,6 @@ def _central(found: Sequence[Estimate], log_ratio: float) -> Estimate:
         sd_long=worst.sd_long,
         method=worst.method,
     )
-
-
-def _hypot(a: float, b: float) -> float:
-    return sqrt(a * a + b * b)
 
 
 # Runs that logged at different intervals: single steps against means of many, compared as means of as many.

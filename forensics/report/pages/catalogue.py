@@ -18,7 +18,6 @@ from forensics.report.phrases import plural
 from forensics.report.style import PLAIN, Style, markdown_table
 from forensics.values import field_names
 
-FORMATS = ("text", "json", "markdown")
 #: Two screens of a terminal.
 COLUMNS, MOST_LINES = 80, 80
 _CONTINUED = lazily(r"\n {8}(?=\S)")
