@@ -52,14 +52,7 @@ class Reader:
         "lines",
     )
 
-    def __init__(
-        self,
-        dialects: Sequence[Dialect],
-        bounds: Bounds,
-        *,
-        tasks: bool = True,
-        first_seq: int = 0,
-    ) -> None:
+    def __init__(self, dialects: Sequence[Dialect], bounds: Bounds, *, tasks: bool = True, first_seq: int = 0) -> None:
         """Read with these dialects, best first.
 
         `tasks`: whether lines may begin with the task number of `srun -l`.

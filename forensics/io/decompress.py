@@ -107,10 +107,7 @@ class _Format(Struct, frozen=True):
     step_bytes: int
 
 
-_FORMATS = {
-    "gzip": _Format("gzip", GZIP, _Gzip, 32 << 10),
-    "zstd": _Format("zstd", ZSTD, _Zstd, 2 << 10),
-}
+_FORMATS = {"gzip": _Format("gzip", GZIP, _Gzip, 32 << 10), "zstd": _Format("zstd", ZSTD, _Zstd, 2 << 10)}
 
 
 #: Where the last line end of a block is looked for.

@@ -24,12 +24,7 @@ _FACTS = 10_000
 _VALUE_CHARS = 10_000
 
 
-@ingester(
-    "hparams_yaml",
-    version=1,
-    sniff=Sniff(glob=("hparams.yaml", "hparams.yml")),
-    emits=("facts",),
-)
+@ingester("hparams_yaml", version=1, sniff=Sniff(glob=("hparams.yaml", "hparams.yml")), emits=("facts",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one file of hyperparameters.
 

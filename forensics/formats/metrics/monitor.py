@@ -24,12 +24,7 @@ _HEADER = ("r", "l", "t")
 _MEANS = {"r": Name("episode_reward"), "l": Name("episode_length")}
 
 
-@ingester(
-    "monitor_csv",
-    version=1,
-    sniff=Sniff(glob=("*monitor.csv", "*monitor.json")),
-    emits=("metrics", "facts"),
-)
+@ingester("monitor_csv", version=1, sniff=Sniff(glob=("*monitor.csv", "*monitor.json")), emits=("metrics", "facts"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one file of episodes.
 

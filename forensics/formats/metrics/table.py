@@ -17,15 +17,7 @@ from forensics.dialects.names import measured, unit_of
 from forensics.errors import NotMine
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import EPOCHS, STEPS, TIMES, first_of
-from forensics.formats.rows.delimited import (
-    MOST_COLUMNS,
-    Row,
-    Sizes,
-    Stretch,
-    complaint,
-    first_rows,
-    stretches_of,
-)
+from forensics.formats.rows.delimited import MOST_COLUMNS, Row, Sizes, Stretch, complaint, first_rows, stretches_of
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows, Places, int64, unix_ns, unix_ns_of
 from forensics.formats.rows.out import Out
@@ -73,11 +65,7 @@ class _State(Struct):
 
 
 @ingester(
-    "metrics_csv",
-    version=2,
-    sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")),
-    emits=("metrics", "facts"),
-    growth=8,
+    "metrics_csv", version=2, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
 )
 def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
     """Read one table, with the sizes of `Sizes` unless others are given.

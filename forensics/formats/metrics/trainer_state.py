@@ -32,10 +32,7 @@ _LIST = "log_history"
 
 
 @ingester(
-    "trainer_state",
-    version=2,
-    sniff=Sniff(glob=("*trainer_state*.json",)),
-    emits=("metrics", "facts", "checkpoints"),
+    "trainer_state", version=2, sniff=Sniff(glob=("*trainer_state*.json",)), emits=("metrics", "facts", "checkpoints")
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one state file.
@@ -98,12 +95,7 @@ def _metrics(opened: Opened, history: Sequence[object], where: Places, rows: Met
                 epoch=epoch,
                 gstep=last if step is None else None,
             )
-            rows.add(
-                at,
-                key,
-                number(cell),
-                value_class="filtered-by-writer" if filtered and key == "loss" else None,
-            )
+            rows.add(at, key, number(cell), value_class="filtered-by-writer" if filtered and key == "loss" else None)
     rows.close()
 
 

@@ -38,12 +38,7 @@ _HEALTH_CHARS = 2_000
 _GROUP_UNITS = 64
 
 
-@ingester(
-    "flight_recorder",
-    version=1,
-    sniff=Sniff(glob=_NAMES, magic=_PICKLES),
-    emits=("collectives", "events"),
-)
+@ingester("flight_recorder", version=1, sniff=Sniff(glob=_NAMES, magic=_PICKLES), emits=("collectives", "events"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one dump.
 

@@ -16,10 +16,7 @@ from forensics.io.tolerant_json import dumps
 MOST_FRAMES = 500
 _FLUSH_ROWS = 50_000
 _CHARS, _QUOTE_CHARS = 500, 400
-_COLUMNS = (
-    *("rank", "pid", "thread", "thread_name", "seq", "depth"),
-    *("function", "file", "line", "kind", "state"),
-)
+_COLUMNS = (*("rank", "pid", "thread", "thread_name", "seq", "depth"), *("function", "file", "line", "kind", "state"))
 _EVENT = ("seq", "line", "rank", "level", "code", "text", "attrs")
 
 

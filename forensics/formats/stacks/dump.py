@@ -71,12 +71,7 @@ _BESIDE = lazily(
 _PY_FILE = lazily(r"\.pyx?$|^<")
 
 
-@ingester(
-    "stack_dump",
-    version=1,
-    sniff=Sniff(glob=_GLOBS, magic=_MAGICS),
-    emits=("stack_frames", "events"),
-)
+@ingester("stack_dump", version=1, sniff=Sniff(glob=_GLOBS, magic=_MAGICS), emits=("stack_frames", "events"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one dump.
 

@@ -23,12 +23,7 @@ _STACK_CHARS = 200_000
 _MESSAGE_CHARS = 1000
 
 
-@ingester(
-    "error_file",
-    version=1,
-    sniff=Sniff(glob=("error.json", "*_error.json", "error_*.json")),
-    emits=("events",),
-)
+@ingester("error_file", version=1, sniff=Sniff(glob=("error.json", "*_error.json", "error_*.json")), emits=("events",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one error file.
 

@@ -106,11 +106,7 @@ def _varints(words: NDArray[np.uint64], step_bytes: int) -> NDArray[np.int64]:
 
 
 def _batch(
-    plan: Plan,
-    begin: tuple[int, int],
-    walls: NDArray[np.uint64],
-    steps: NDArray[np.int64],
-    values: NDArray[np.uint64],
+    plan: Plan, begin: tuple[int, int], walls: NDArray[np.uint64], steps: NDArray[np.int64], values: NDArray[np.uint64]
 ) -> Batch:
     at, index = begin
     row = np.arange(len(values), dtype=np.int64)[:, None]

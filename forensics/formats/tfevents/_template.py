@@ -84,10 +84,7 @@ def _alike(rows: NDArray[np.uint8], length: int, templates: Templates) -> Iterat
         found = [templates.layout(constant[k].tobytes(), chosen[k, :length].tobytes()) for k in first.tolist()]
         fits = np.array([one is not None and one.same_offsets(layout) for one in found])
         taken = fits[kind] & (constant == constant[first[kind]]).all(axis=1)
-        numbers = np.array(
-            [_numbers(one, layout, templates.tags) for one in found],
-            np.int32,
-        )
+        numbers = np.array([_numbers(one, layout, templates.tags) for one in found], np.int32)
         yield _piece(chosen[taken], rest[taken], layout, numbers[kind[taken]]), rest[taken]
         rest = rest[~taken]
 

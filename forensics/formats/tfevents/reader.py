@@ -50,12 +50,7 @@ class _State(Struct):
     missing: bool = False
 
 
-@ingester(
-    "tfevents",
-    version=1,
-    sniff=Sniff(glob=("*tfevents*",)),
-    emits=("metrics", "facts", "events"),
-)
+@ingester("tfevents", version=1, sniff=Sniff(glob=("*tfevents*",)), emits=("metrics", "facts", "events"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one event file.
 

@@ -159,11 +159,7 @@ class _Batch(Struct):
                 "raw_name": pl.Series(self.keys.names, dtype=pl.String).gather(code),
                 "value": owned(value),
             }
-        ).with_columns(
-            pl.lit(history.rank, dtype=pl.Int32).alias("rank"),
-            pl.col("t_ns").replace(0, None),
-            seq="byte",
-        )
+        ).with_columns(pl.lit(history.rank, dtype=pl.Int32).alias("rank"), pl.col("t_ns").replace(0, None), seq="byte")
         if not np.isnan(shared["epoch"]).all():
             frame = frame.with_columns(epoch=pl.Series(owned(shared["epoch"][row])).fill_nan(None))
         if np.isfinite(value).all():

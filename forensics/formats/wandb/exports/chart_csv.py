@@ -43,12 +43,7 @@ class _State(Struct):
     filled: set[int] = field(default_factory=set[int])
 
 
-@ingester(
-    "wandb_chart_csv",
-    version=2,
-    sniff=Sniff(glob=("*.csv", "*.tsv")),
-    emits=("metrics", "facts"),
-)
+@ingester("wandb_chart_csv", version=2, sniff=Sniff(glob=("*.csv", "*.tsv")), emits=("metrics", "facts"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one chart.
 

@@ -21,12 +21,7 @@ from forensics.registry import Sniff, ingester
 _SAMPLE_ROWS = 20
 
 
-@ingester(
-    "wandb_history_csv",
-    version=1,
-    sniff=Sniff(glob=("*.csv", "*.tsv")),
-    emits=("metrics", "facts"),
-)
+@ingester("wandb_history_csv", version=1, sniff=Sniff(glob=("*.csv", "*.tsv")), emits=("metrics", "facts"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one history.
 

@@ -48,10 +48,7 @@ class _Table(Struct, frozen=True):
 
 
 @ingester(
-    "wandb_history_parquet",
-    version=1,
-    sniff=Sniff(glob=("*.parquet",), magic=(MAGIC,)),
-    emits=("metrics", "facts"),
+    "wandb_history_parquet", version=1, sniff=Sniff(glob=("*.parquet",), magic=(MAGIC,)), emits=("metrics", "facts")
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one table.

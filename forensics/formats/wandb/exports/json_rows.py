@@ -32,12 +32,7 @@ _FACTS = 10_000
 Record = Mapping[str, object]
 
 
-@ingester(
-    "wandb_export_json",
-    version=1,
-    sniff=Sniff(glob=("*.json", "*.jsonl")),
-    emits=("metrics", "facts"),
-)
+@ingester("wandb_export_json", version=1, sniff=Sniff(glob=("*.json", "*.jsonl")), emits=("metrics", "facts"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one export.
 
