@@ -53,11 +53,7 @@ def _magic(spelled: str) -> tuple[int, bytes]:
 
 @ingester("not_read", version=1, sniff=Sniff(path=_STORES, fallback=True), emits=())
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Name one file and skip it.
-
-    Raises:
-        NotMine: for text, and for binary content of no known kind.
-    """
+    """Name one file and skip it; raises `NotMine` for text, and for binary content of no known kind."""
     del limits
     packed = f" ({opened.compression})" if opened.compression else ""
     found = _found(opened.text_head(_HEAD_BYTES) if packed else opened.head(_HEAD_BYTES), opened)

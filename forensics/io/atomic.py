@@ -62,10 +62,8 @@ def _sync_folder(folder: Path) -> None:
 def write_atomic(path: Path, data: bytes, *, force: bool) -> None:
     """Write a result; a reader sees the old file or the new one, never a part, and a failure leaves no trace.
 
-    A pipe or a device (`/dev/stdout`) is written to directly.
-
-    Raises:
-        UsageError: when the file exists and `force` is not given, or when the place cannot be written to.
+    A pipe or a device (`/dev/stdout`) is written to directly. Raises `UsageError` when the file exists and `force` is
+    not given, or when the place cannot be written to.
     """
     try:
         if _is_special(path, force=force):

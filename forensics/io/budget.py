@@ -47,11 +47,7 @@ class Budget:
             self.reached_bytes = disk_bytes
 
     def charge(self, units: int) -> None:
-        """Charge work of the reader.
-
-        Raises:
-            WorkExceeded: above the limit.
-        """
+        """Charge work of the reader; raises `WorkExceeded` above the limit."""
         self.work += units
         if self.work > self.limit:
             self.end(self.work)
@@ -69,19 +65,14 @@ class Budget:
         return rows
 
     def end(self, asked: int) -> None:
-        """End the account at a charge of `asked` units.
-
-        Raises:
-            WorkExceeded: always.
-        """
+        """End the account at a charge of `asked` units; raises `WorkExceeded` always."""
         self.ended = self.ended or asked
         raise WorkExceeded("units of work", limit=self.limit, actual=asked)
 
     def visit(self, value: object) -> None:
         """Charge a plain value and all that it reaches, what is shared each time; one that holds itself ends here.
 
-        Raises:
-            WorkExceeded: above the limit.
+        Raises `WorkExceeded` above the limit.
         """
         waiting = [value]
         while waiting:
@@ -101,8 +92,7 @@ class Budget:
     def each(self, items: Iterable[T], text: Callable[[T], str]) -> Iterator[T]:
         """Give the items as they come and charge each, by the length of its `text`.
 
-        Raises:
-            WorkExceeded: above the limit.
+        Raises `WorkExceeded` above the limit.
         """
         for item in items:
             self.charge(1 + len(text(item)) // TEXT_CHARS)

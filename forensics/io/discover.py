@@ -55,11 +55,8 @@ def discover(where: Where, limits: Limits = DEFAULT) -> Discovery:
 
     `where` is a folder, a prefix of a bucket, or one file, which then is the only source and is called by its name.
     Links, pipes, sockets, devices, empty files, git-lfs pointers and what cannot be read are `skipped` rows with a
-    reason; a link inside the run is skipped because its target is read where it is.
-
-    Raises:
-        UsageError: when the place does not exist or cannot be looked at.
-        PlaceError: when its entries cannot be listed.
+    reason; a link inside the run is skipped because its target is read where it is. Raises `UsageError` when the place
+    does not exist or cannot be looked at; `PlaceError` when its entries cannot be listed.
     """
     place = place_of(where)
     found = place.looked_through(limits)

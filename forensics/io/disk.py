@@ -104,8 +104,7 @@ class OpenFile(Struct):
     def copied(self) -> mmap.mmap | bytes:
         """Copy the file, up to its first large hole or to where it cannot be read; the rest is `lost`.
 
-        Raises:
-            InputError: when there is no memory, or no temporary space, for it.
+        Raises `InputError` when there is no memory, or no temporary space, for it.
         """
         end = self._data_end()
         held = room(end)
@@ -160,8 +159,7 @@ class OpenFile(Struct):
 def room(size_bytes: int) -> mmap.mmap | bytes:
     """Memory of this size that is nobody else's: anonymous, or a file without a name where it is large.
 
-    Raises:
-        InputError: when there is no memory, or no temporary space, for it.
+    Raises `InputError` when there is no memory, or no temporary space, for it.
     """
     if size_bytes <= 0:
         return b""

@@ -14,10 +14,8 @@ from forensics.errors import PlaceError, UsageError
 def write_folder(place: Path, files: Mapping[str, bytes], marker: str, *, force: bool) -> None:
     """Write `files` (relative path → content) as the folder `place`: all of them or none.
 
-    With `force` an old folder is replaced, but only one that holds the file `marker`, which `files` must have.
-
-    Raises:
-        UsageError: when the place is taken, or cannot be written to.
+    With `force` an old folder is replaced, but only one that holds the file `marker`, which `files` must have. Raises
+    `UsageError` when the place is taken, or cannot be written to.
     """
     _check(place, marker, force=force)
     work = place.with_name(f".{place.name[:200]}.{secrets.token_hex(6)}.tmp")

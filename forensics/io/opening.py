@@ -36,11 +36,8 @@ def _open(path: str, flags: int) -> int:
 def open_regular(path: str, *, follow: bool = False) -> tuple[int, os.stat_result]:
     """Open a regular file for reading and return its descriptor and its stat; the caller closes it.
 
-    `follow` is for a path that the user typed; a path found in a run is never followed.
-
-    Raises:
-        InputError: when it is gone, unreadable, or anything but a regular file.
-        PlaceError: when the system lets this program open no more files.
+    `follow` is for a path that the user typed; a path found in a run is never followed. Raises `InputError` when it is
+    gone, unreadable, or anything but a regular file; `PlaceError` when the system lets this program open no more files.
     """
     try:
         fd = _open(path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW)
@@ -60,8 +57,7 @@ def open_regular(path: str, *, follow: bool = False) -> tuple[int, os.stat_resul
 def inside(root: Path, relative: str) -> str:
     """The path of a run's file, after a check that no folder on the way leads out of the run.
 
-    Raises:
-        InputError: when the path is absolute, climbs, or passes through a link.
+    Raises `InputError` when the path is absolute, climbs, or passes through a link.
     """
     parts = relative.split("/")
     if relative.startswith("/") or ".." in parts or "\0" in relative:

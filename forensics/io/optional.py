@@ -11,8 +11,7 @@ from forensics.errors import MissingPackage
 def optional(module: str, package: str) -> Any:  # noqa: ANN401 - none of them has types
     """Import a module of a package that only its caller needs.
 
-    Raises:
-        MissingPackage: when the package, or one that it needs, is not installed.
+    Raises `MissingPackage` when the package, or one that it needs, is not installed.
     """
     try:
         return import_module(module)

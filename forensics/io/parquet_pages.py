@@ -121,9 +121,8 @@ class _Thrift:
 def shape_of(data: bytes, limits: Limits = DEFAULT) -> Shape:
     """Read the footer and the page headers of a whole file in memory.
 
-    Raises:
-        InputError: when it is no Parquet file, or its footer is damaged.
-        LimitExceeded: when it claims far more cells than its size can hold (`limits.expanded_ratio`).
+    Raises `InputError` when it is no Parquet file, or its footer is damaged; `LimitExceeded` when it claims far more
+    cells than its size can hold (`limits.expanded_ratio`).
     """
     size = int.from_bytes(data[-8:-4], "little")
     if len(data) < 12 or data[:4] != MAGIC or data[-4:] != MAGIC or size > min(len(data) - 12, _FOOTER_BYTES):
@@ -198,8 +197,7 @@ def _faults(data: bytes, group: Fields, end: int) -> Iterator[tuple[str, str]]:
 def _check(data: bytes, meta: Fields, rows: int, end: int) -> None:
     """Walk the pages of one column chunk.
 
-    Raises:
-        InputError: when they contradict the footer, each other or the bounds.
+    Raises `InputError` when they contradict the footer, each other or the bounds.
     """
     at = min(offset for offset in (_int(meta, 9), _int(meta, 11)) if offset > 0) if _int(meta, 9) > 0 else 0
     stop = at + _int(meta, 7)

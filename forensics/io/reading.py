@@ -86,11 +86,7 @@ class Opened:
         return self.span(max(self.size_bytes - n, 0), n)
 
     def span(self, offset: int, n: int) -> bytes:
-        """Up to `n` bytes on disk from `offset` on.
-
-        Raises:
-            InputError: when the disk refuses.
-        """
+        """Up to `n` bytes on disk from `offset` on; raises `InputError` when the disk refuses."""
         try:
             return self._disk.pread(n, offset)
         except OSError as error:
@@ -104,10 +100,8 @@ class Opened:
     def raw(self) -> mmap.mmap | bytes:
         """All bytes on disk as one copy of our own, valid while the source is open; `b""` for an empty file.
 
-        It ends where the file has become shorter, cannot be read, or has a large hole; `lost` then says so.
-
-        Raises:
-            InputError: when there is no room for it.
+        It ends where the file has become shorter, cannot be read, or has a large hole; `lost` then says so. Raises
+        `InputError` when there is no room for it.
         """
         if self._map is None:
             self._map = self._disk.copied()
@@ -207,8 +201,7 @@ class Opened:
 def open_source(where: Where, source: Source, limits: Limits = DEFAULT) -> Generator[Opened, None, None]:
     """Open a discovered file of the place `where` (or the file that it is) and close it afterwards.
 
-    Raises:
-        InputError: when it is gone, unreadable, no regular file, or when a link on its path leads out of the run.
+    Raises `InputError` when it is gone, unreadable, no regular file, or when a link on its path leads out of the run.
     """
     place = place_of(where)
     with place.opened(source.disk_path or source.path) as disk:
@@ -247,9 +240,8 @@ def opened_bytes(name: str, data: bytes, limits: Limits = DEFAULT, others: Mappi
 def opened_stream(name: str, stream: BinaryIO, limits: Limits = DEFAULT) -> Generator[Opened, None, None]:
     """Give a pipe the same face as a file, by way of an unnamed temporary file, so memory stays bounded.
 
-    Raises:
-        LimitExceeded: when the pipe gives more than `limits.expanded_bytes`.
-        PlaceError: when it cannot be read, or there is no temporary space for it.
+    Raises `LimitExceeded` when the pipe gives more than `limits.expanded_bytes`; `PlaceError` when it cannot be read,
+    or there is no temporary space for it.
     """
     with _refusing("a temporary file (TMPDIR)"):
         spool = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed below

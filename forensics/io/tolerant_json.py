@@ -37,9 +37,7 @@ _I64 = range(-(1 << 63), 1 << 64)
 def loads(data: bytes, limits: Limits = DEFAULT) -> object:
     """Read one JSON document; NaN and Infinity literals become floats, a lone surrogate stays as its visible escape.
 
-    Raises:
-        LimitExceeded: above `limits.json_bytes` or `limits.json_depth`.
-        InputError: when it is not JSON.
+    Raises `LimitExceeded` above `limits.json_bytes` or `limits.json_depth`; `InputError` when it is not JSON.
     """
     if len(data) > limits.json_bytes:
         raise LimitExceeded("json_bytes", limit=limits.json_bytes, actual=len(data))

@@ -41,8 +41,7 @@ _META, _BETWEEN = lazily(r"[\\.+*?()|\[\]{}^$]"), lazily(r"\W+")
 def dialects(tables: Mapping[str, Table]) -> tuple[Dialect, ...]:
     """Give the dialect of each table, in the order of their names.
 
-    Raises:
-        ValueError: for a table with a key, a meaning or a part that nobody knows.
+    Raises `ValueError` for a table with a key, a meaning or a part that nobody knows.
     """
     return tuple(_dialect(name, _whole(name, tables)) for name in sorted(tables))
 

@@ -48,11 +48,7 @@ _HDF5, _HDF5_ENDS = b"\x89HDF\r\n\x1a\n", {0: 40, 1: 44, 2: 28, 3: 28}
     emits=("checkpoints",),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """State the checkpoint that one file tells of.
-
-    Raises:
-        NotMine: for text that merely has such a name.
-    """
+    """State the checkpoint that one file tells of; raises `NotMine` for text that merely has such a name."""
     del limits
     path = opened.source.path
     name = PurePosixPath(path).name

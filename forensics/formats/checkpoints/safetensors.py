@@ -32,11 +32,7 @@ _SPLIT = lazily(r"tp[-_]rank[-_]\d+[-_]of[-_](?!1(?:\D|$))\d+|mp_rank_\d+")
 
 @ingester("safetensors_header", version=1, sniff=Sniff(glob=("*.safetensors",)), emits=("facts", "checkpoints"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one header.
-
-    Raises:
-        NotMine: when the file does not begin with the length of a JSON object.
-    """
+    """Read one header; raises `NotMine` when the file does not begin with the length of a JSON object."""
     del limits
     size = header_bytes(opened.head(LENGTH_BYTES + 1), opened.size_bytes)
     if size is None:

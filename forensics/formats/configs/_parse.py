@@ -57,8 +57,7 @@ class Parsed(Struct, frozen=True):
 def json_settings(data: bytes, budget: Budget) -> Parsed:
     """Read a JSON object; comments and trailing commas do no harm.
 
-    Raises:
-        NotMine: when it does not begin with an object.
+    Raises `NotMine` when it does not begin with an object.
     """
     text = data.decode("utf-8-sig", "replace")
     begin = len(text) - len(text.lstrip())
@@ -92,11 +91,7 @@ def newlines(text: str) -> array[int]:
 
 
 def yaml_settings(data: bytes, budget: Budget) -> Parsed:
-    """Read the scalars of a YAML document.
-
-    Raises:
-        NotMine: when it is no mapping.
-    """
+    """Read the scalars of a YAML document; raises `NotMine` when it is no mapping."""
     text = data[:_YAML_BYTES].decode("utf-8-sig", "replace")
     found: list[Setting] = []
     problem, good = "", len(data)
@@ -123,8 +118,7 @@ def _until_line(data: bytes, line: int) -> int:
 def toml_settings(data: bytes, budget: Budget) -> Parsed:
     """Read a TOML document; a damaged one is read up to the last line with which it is whole.
 
-    Raises:
-        NotMine: when no part of it is TOML.
+    Raises `NotMine` when no part of it is TOML.
     """
     text = data[:_TOML_BYTES].decode("utf-8-sig", "replace").replace("\r\n", "\n")
     deep = next((found.start() for found in _DEEP_KEY.finditer(text) if found["deep"]), None)

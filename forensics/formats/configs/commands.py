@@ -54,11 +54,7 @@ _EXPORT = lazily(
 
 @ingester("command_files", version=1, sniff=Sniff(glob=_GLOBS), emits=("facts",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one file of commands.
-
-    Raises:
-        NotMine: when it holds no command of a training program.
-    """
+    """Read one file of commands; raises `NotMine` when it holds no command of a training program."""
     if opened.size_bytes > _MOST_BYTES or b"\0" in opened.head(1024):
         raise NotMine("no script")
     data = document(opened, limits)

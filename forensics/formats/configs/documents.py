@@ -44,8 +44,7 @@ _FEWEST_COMMON, _MOST_LIST, _LIST_SHARE = 2, 2000, 0.9
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one file of settings.
 
-    Raises:
-        NotMine: when it has another ending, is too large for settings, or holds something else.
+    Raises `NotMine` when it has another ending, is too large for settings, or holds something else.
     """
     name = opened.source.path.rsplit("/", 1)[-1].lower().removesuffix(".gz").removesuffix(".zst")
     reader = _READERS.get(name.rsplit(".", 1)[-1]) if "." in name else None

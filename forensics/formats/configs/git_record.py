@@ -26,11 +26,7 @@ _MOST_BYTES = 64 << 10
 
 @ingester("git_record", version=1, sniff=Sniff(glob=_GLOBS), emits=("facts",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one record of a commit.
-
-    Raises:
-        NotMine: when none of the first lines is a commit.
-    """
+    """Read one record of a commit; raises `NotMine` when none of the first lines is a commit."""
     if opened.size_bytes > _MOST_BYTES or b"\0" in opened.head(1024):
         raise NotMine("no record of a commit")
     data = document(opened, limits)

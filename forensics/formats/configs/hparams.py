@@ -26,11 +26,7 @@ _VALUE_CHARS = 10_000
 
 @ingester("hparams_yaml", version=1, sniff=Sniff(glob=("hparams.yaml", "hparams.yml")), emits=("facts",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one file of hyperparameters.
-
-    Raises:
-        NotMine: when it does not begin with a key.
-    """
+    """Read one file of hyperparameters; raises `NotMine` when it does not begin with a key."""
     data = document(opened, limits)
     text = data[:_MOST_BYTES].decode("utf-8-sig", "replace")
     found: list[Leaf] = []

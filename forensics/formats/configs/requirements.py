@@ -31,11 +31,7 @@ _SHARE, _LINE_CHARS, _LINES = 0.8, 1000, 20_000
 
 @ingester("requirements_txt", version=1, sniff=Sniff(glob=_GLOBS), emits=("facts",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one list of packages.
-
-    Raises:
-        NotMine: when fewer than four in five lines name a package.
-    """
+    """Read one list of packages; raises `NotMine` when fewer than four in five lines name a package."""
     del limits
     facts = ConfigFacts()
     packages = strange = 0

@@ -32,11 +32,7 @@ _GLOBS = (
 
 @ingester("tokenizer_files", version=1, sniff=Sniff(glob=_GLOBS), emits=("facts",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one file of a tokenizer.
-
-    Raises:
-        NotMine: when the content is not what the name says.
-    """
+    """Read one file of a tokenizer; raises `NotMine` when the content is not what the name says."""
     if opened.size_bytes > _MOST_BYTES:
         raise NotMine("too large for a tokenizer")
     name = opened.source.path.rsplit("/", 1)[-1].lower().removesuffix(".gz").removesuffix(".zst")

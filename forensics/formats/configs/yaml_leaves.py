@@ -69,8 +69,7 @@ class _Level(Struct):
 def leaves(text: str) -> Iterator[Leaf]:
     """Scalars in the order of the document.
 
-    Raises:
-        InputError: at the first place that is no YAML, after all that stands before it was given.
+    Raises `InputError` at the first place that is no YAML, after all that stands before it was given.
     """
     yaml: Any = import_module("yaml")  # it has no types, and only a run with such a file needs it
     levels: list[_Level] = []

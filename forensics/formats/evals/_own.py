@@ -34,8 +34,7 @@ _MOST_SHARE = 100.0
 def own_rows(scores: Sequence[Scored], path: str, where: Offsets, *, strict: bool = True) -> Iterator[EvalRow]:
     """Give a row for each score of one file.
 
-    Raises:
-        NotMine: when it is strict, and nothing says that they are results of an evaluation.
+    Raises `NotMine` when it is strict, and nothing says that they are results of an evaluation.
     """
     sound = [one for one in scores if not is_share(one.metric) or not one.value > _MOST_SHARE]
     is_evaluation = not trains(sound) and (stands_for("path_of_evaluations", path) or identifies(sound))

@@ -40,11 +40,7 @@ _MAGIC = tuple(b'{%s"config_general"' % space for space in (b"", b"\n  ", b"\n  
 
 @ingester("lighteval", version=1, sniff=Sniff(glob=("*results*.json",), magic=_MAGIC), emits=("evals",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one document of results.
-
-    Raises:
-        NotMine: when it is no document of lighteval.
-    """
+    """Read one document of results; raises `NotMine` when it is no document of lighteval."""
     head = opened.text_head(_HEAD)
     if b'"config_general"' not in head or opened.size_bytes > _MOST_BYTES:
         raise NotMine("no config_general")

@@ -53,11 +53,7 @@ _MAGIC = tuple(b'{%s"results"' % space for space in (b"", b"\n  ", b"\n    ", b"
 
 @ingester("eval_results", version=2, sniff=Sniff(glob=("*.json",), magic=_MAGIC), emits=("evals",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one document of results.
-
-    Raises:
-        NotMine: when it is no document of evaluation results.
-    """
+    """Read one document of results; raises `NotMine` when it is no document of evaluation results."""
     head = opened.text_head(_HEAD)
     path = opened.source.path
     begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
@@ -84,8 +80,7 @@ def _is_of_harness(found: Document, path: str) -> bool:
 def _own(opened: Opened, out: Out, limits: Limits) -> None:
     """Read the flat object of the Trainer, or the scores of a document of any layout.
 
-    Raises:
-        NotMine: for anything else.
+    Raises `NotMine` for anything else.
     """
     path = opened.source.path
     data = document(opened, limits)

@@ -64,8 +64,7 @@ class _State(Struct):
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one file of samples, line by line.
 
-    Raises:
-        NotMine: when none of the first lines is a sample of an evaluation.
+    Raises `NotMine` when none of the first lines is a sample of an evaluation.
     """
     named = _NAME.search(opened.source.path.rpartition("/")[2])
     if named is None or not _looks_like_samples(opened):

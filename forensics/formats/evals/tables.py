@@ -33,11 +33,7 @@ _TRUTH: Mapping[str, object] = {"true": True, "false": False, "": None, "none": 
 
 @ingester("eval_tables", version=1, sniff=Sniff(glob=("*.csv", "*.tsv", "*.jsonl")), emits=("evals",), growth=8)
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one table of results.
-
-    Raises:
-        NotMine: when no first row is the result of an evaluation.
-    """
+    """Read one table of results; raises `NotMine` when no first row is the result of an evaluation."""
     del limits
     name = opened.source.path.lower()
     rows = EvalRows(out)

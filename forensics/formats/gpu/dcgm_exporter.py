@@ -33,11 +33,7 @@ _SAMPLE_BYTES, _LINE_CHARS, _SERIES = 65_536, 8192, 100_000
     emits=("metrics",),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read all scrapes of one file.
-
-    Raises:
-        NotMine: when its first lines name no field of DCGM.
-    """
+    """Read all scrapes of one file; raises `NotMine` when its first lines name no field of DCGM."""
     lines = head_lines(opened, _SAMPLE_BYTES)
     named = any(map(_SAMPLE.match, lines))
     fits = sum(line.startswith(b"#") or _ROW.fullmatch(_text(line)) is not None for line in lines if named)

@@ -45,11 +45,7 @@ class _Header(Struct, frozen=True):
     emits=("metrics",),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one table.
-
-    Raises:
-        NotMine: when none of the first lines is a header of it.
-    """
+    """Read one table; raises `NotMine` when none of the first lines is a header of it."""
     _sniff(opened)
     rows = MetricRows(out, limits)
     header: _Header | None = None

@@ -78,11 +78,7 @@ class _Devices(Struct):
     emits=("metrics", "facts"),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one log.
-
-    Raises:
-        NotMine: when the first lines are neither its header nor rows with units.
-    """
+    """Read one log; raises `NotMine` when the first lines are neither its header nor rows with units."""
     header = _sniff(opened)
     rows, devices = MetricRows(out, limits), _Devices()
     models: dict[int, str] = {}

@@ -77,8 +77,7 @@ class _State(Struct):
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one file of JSON lines, of a list, or of an object of lists.
 
-    Raises:
-        NotMine: when none of the first records is an object with a step and a number beside it.
+    Raises `NotMine` when none of the first records is an object with a step and a number beside it.
     """
     head = opened.text_head(_HEAD_BYTES)
     if may_be_columns(head) and (columns := columns_of(document(opened, limits))) is not None:

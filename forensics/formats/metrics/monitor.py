@@ -28,8 +28,7 @@ _MEANS = {"r": Name("episode_reward"), "l": Name("episode_length")}
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one file of episodes.
 
-    Raises:
-        NotMine: when the first line is no `#` comment or the second is not the header `r,l,t`.
+    Raises `NotMine` when the first line is no `#` comment or the second is not the header `r,l,t`.
     """
     first, _, rest = opened.text_head(65_536).partition(b"\n")
     names = [cell.strip() for cell in rest.partition(b"\n")[0].decode("utf-8", "replace").split(",")]

@@ -70,8 +70,7 @@ class _State(Struct):
 def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
     """Read one table, with the sizes of `Sizes` unless others are given.
 
-    Raises:
-        NotMine: when the first line names no step or epoch, or no row below it has a number.
+    Raises `NotMine` when the first line names no step or epoch, or no row below it has a number.
     """
     delimiter, header = _sniff(opened)
     sizes = sizes or Sizes()

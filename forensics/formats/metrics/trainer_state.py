@@ -35,11 +35,7 @@ _LIST = "log_history"
     "trainer_state", version=2, sniff=Sniff(glob=("*trainer_state*.json",)), emits=("metrics", "facts", "checkpoints")
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one state file.
-
-    Raises:
-        NotMine: when there is no `log_history` in it.
-    """
+    """Read one state file; raises `NotMine` when there is no `log_history` in it."""
     data = document(opened, limits)
     if b'"log_history"' not in data:
         raise NotMine("no log_history")

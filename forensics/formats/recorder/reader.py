@@ -40,11 +40,7 @@ _GROUP_UNITS = 64
 
 @ingester("flight_recorder", version=1, sniff=Sniff(glob=_NAMES, magic=_PICKLES), emits=("collectives", "events"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one dump.
-
-    Raises:
-        NotMine: for other pickles and other JSON.
-    """
+    """Read one dump; raises `NotMine` for other pickles and other JSON."""
     if opened.size_bytes and not _may_be(opened.text_head(_PROBE_BYTES)):
         raise NotMine("no flight-recorder dump")
     data = document(opened, limits)
@@ -102,11 +98,7 @@ class Document(Struct, frozen=True):
 
 
 def parse(data: bytes, limits: Limits) -> Document:
-    """Read the bytes of one dump.
-
-    Raises:
-        NotMine: when they hold none of the names that a dump is made of.
-    """
+    """Read the bytes of one dump; raises `NotMine` when they hold none of the names that a dump is made of."""
     if not data.strip():
         return Document({}, [], "empty", "the dump is empty")
     if not any(name in data for name in _KEYS):

@@ -15,8 +15,7 @@ class Out(Protocol):
     def rows(self, table: str, columns: Mapping[str, Sequence[Any]] | pl.DataFrame) -> None:
         """Add rows to a table of the store, given as columns of equal length.
 
-        Raises:
-            WorkExceeded: when the file asks for more rows than its size allows; the reader lets it pass.
+        Raises `WorkExceeded` when the file asks for more rows than its size allows; the reader lets it pass.
         """
         ...
 

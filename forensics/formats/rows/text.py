@@ -43,8 +43,7 @@ def head_lines(opened: Opened, size_bytes: int) -> list[bytes]:
 def document(opened: Opened, limits: Limits) -> bytes:
     """The whole text of a small document; an uncompressed one may be a single long line.
 
-    Raises:
-        LimitExceeded: when it is longer than `limits.json_bytes`.
+    Raises `LimitExceeded` when it is longer than `limits.json_bytes`.
     """
     if not opened.compression and not opened.head(2).startswith((b"\xff\xfe", b"\xfe\xff")):
         if opened.size_bytes > limits.json_bytes:

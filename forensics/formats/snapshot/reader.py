@@ -48,9 +48,8 @@ _ROW_UNITS = 16
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one snapshot.
 
-    Raises:
-        NotMine: when neither its keys nor its layout are those of a memory snapshot.
-        InputError: when nothing of it could be read.
+    Raises `NotMine` when neither its keys nor its layout are those of a memory snapshot; `InputError` when nothing of
+    it could be read.
     """
     head = opened.text_head(_HEAD_BYTES) if opened.compression else opened.head(_HEAD_BYTES)
     if foreign(head) is None and _PICKLED.search(head):

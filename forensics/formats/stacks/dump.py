@@ -73,11 +73,7 @@ _PY_FILE = lazily(r"\.pyx?$|^<")
 
 @ingester("stack_dump", version=1, sniff=Sniff(glob=_GLOBS, magic=_MAGICS), emits=("stack_frames", "events"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one dump.
-
-    Raises:
-        NotMine: when no thread stands in its first lines, or most of them are others.
-    """
+    """Read one dump; raises `NotMine` when no thread stands in its first lines, or most of them are others."""
     if not _is_dump(opened.text_head(_HEAD_BYTES), opened.source.path.rsplit("/", 1)[-1].lower()):
         raise NotMine("no stacks")
     rows = StackRows(out, limits.batch_rows)

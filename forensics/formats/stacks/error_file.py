@@ -25,11 +25,7 @@ _MESSAGE_CHARS = 1000
 
 @ingester("error_file", version=1, sniff=Sniff(glob=("error.json", "*_error.json", "error_*.json")), emits=("events",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one error file.
-
-    Raises:
-        NotMine: when it is no object with a `message`.
-    """
+    """Read one error file; raises `NotMine` when it is no object with a `message`."""
     data = document(opened, limits)
     try:
         found = loads(data)

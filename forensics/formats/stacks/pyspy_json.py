@@ -31,11 +31,7 @@ _KEYS = (b'"os_thread_id"', b'"owns_gil"', b'"thread_name"')
     emits=("stack_frames", "events"),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one dump.
-
-    Raises:
-        NotMine: when it is no list of threads.
-    """
+    """Read one dump; raises `NotMine` when it is no list of threads."""
     head = opened.text_head(_HEAD_BYTES)
     gone = head.strip() == b"[]" and "spy" in opened.source.path.rsplit("/", 1)[-1].lower()
     if not gone and not (head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") and any(key in head for key in _KEYS)):

@@ -52,10 +52,8 @@ _GLOBS = (
 def read(opened: Opened, out: Out, limits: Limits = DEFAULT, piece_bytes: int = PIECE_BYTES) -> None:
     """Read one log; `piece_bytes` changes speed and memory only.
 
-    Memory is bounded by a few blocks and, for dialects that need other lines, 200,000 matches.
-
-    Raises:
-        NotMine: for binary content and for program text.
+    Memory is bounded by a few blocks and, for dialects that need other lines, 200,000 matches. Raises `NotMine` for
+    binary content and for program text.
     """
     log = log_of(opened, out, limits, piece_bytes=piece_bytes)
     log.take(opened.blocks(), out)
@@ -100,11 +98,7 @@ class Log(Struct):
 
 
 def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE_BYTES, first_seq: int = 0) -> Log:
-    """Look through a log, and give what reads it.
-
-    Raises:
-        NotMine: for binary content and for program text.
-    """
+    """Look through a log, and give what reads it; raises `NotMine` for binary content and for program text."""
     if not is_text(opened):
         raise NotMine("not a text log")
     mtime_ns = opened.source.mtime_ns

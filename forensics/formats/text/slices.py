@@ -57,8 +57,7 @@ class Join(Struct, frozen=True):
 def cut(opened: Opened, counted: Counted, cutting: Cutting | None = None) -> tuple[Slice, ...]:
     """Cut a log in slices; none where it is read as one. Lines that are `counted` are not counted again.
 
-    Raises:
-        NotMine: for binary content and for program text.
+    Raises `NotMine` for binary content and for program text.
     """
     if not is_text(opened):
         raise NotMine("not a text log")
@@ -66,11 +65,7 @@ def cut(opened: Opened, counted: Counted, cutting: Cutting | None = None) -> tup
 
 
 def read(opened: Opened, out: Out, limits: Limits, part: Slice, windows: Windows | None = None) -> str:
-    """Read one slice, and give as JSON what it hands over.
-
-    Raises:
-        NotMine: for binary content and for program text.
-    """
+    """Read one slice, and give as JSON what it hands over; raises `NotMine` for binary content and for program text."""
     import msgspec  # noqa: PLC0415 - only a run with a store needs it
 
     log = log_of(opened, out, limits, first_seq=part.lines_before + part.breaks_before)

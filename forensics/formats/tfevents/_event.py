@@ -59,11 +59,7 @@ class Event(Struct, frozen=True):
 
 
 def parse_event(data: bytes) -> Event:
-    """Read the outer fields of one payload.
-
-    Raises:
-        WireError: when the payload is not a message.
-    """
+    """Read the outer fields of one payload; raises `WireError` when the payload is not a message."""
     wall_time, step, version, session = 0.0, 0, "", 0
     summaries: list[tuple[int, int]] = []
     for number, kind, start, end in fields(data, 0, len(data)):
@@ -91,8 +87,7 @@ def _status(data: bytes, start: int, end: int) -> int:
 def values(data: bytes, event: Event) -> Iterator[Value]:
     """Values of the summaries of one record, in order.
 
-    Raises:
-        WireError: at the first value that is not a message; those before it have been given.
+    Raises `WireError` at the first value that is not a message; those before it have been given.
     """
     for begin, finish in event.summaries:
         for number, kind, start, end in fields(data, begin, finish):
@@ -139,8 +134,7 @@ __all__ = ["SESSION_START", "Event", "Value", "WireError", "parse_event", "value
 def tensor_scalar(data: bytes, begin: int, finish: int) -> tuple[int, float | None]:
     """Dtype of a tensor, and its number when it is one number of rank 0, else None.
 
-    Raises:
-        WireError: when the bytes are not a message.
+    Raises `WireError` when the bytes are not a message.
     """
     dtype, rank, content = 0, 0, b""
     repeated: list[tuple[int, int, int, int]] = []

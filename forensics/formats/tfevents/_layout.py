@@ -86,11 +86,7 @@ def _values(data: bytes, begin: int, end: int) -> list[tuple[int, int]]:
 
 
 def _place(data: bytes, begin: int, end: int) -> Place:
-    """The one float of a value.
-
-    Raises:
-        WireError: when the value is anything else, so this is no layout.
-    """
+    """The one float of a value; raises `WireError` when the value is anything else, so this is no layout."""
     tag, at, size = "", -1, 0
     for number, kind, start, to in _once(data, begin, end):
         if number == 1 and kind == BYTES:

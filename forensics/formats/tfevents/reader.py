@@ -52,11 +52,7 @@ class _State(Struct):
 
 @ingester("tfevents", version=1, sniff=Sniff(glob=("*tfevents*",)), emits=("metrics", "facts", "events"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one event file.
-
-    Raises:
-        NotMine: when the content is printable text that merely has such a name.
-    """
+    """Read one event file; raises `NotMine` when the content is printable text that merely has such a name."""
     if opened.compression:
         out.issue("compressed", "a compressed event file is not read; expand it and run again")
         out.account(skipped_bytes=opened.size_bytes, reason="compressed event file")

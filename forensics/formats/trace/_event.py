@@ -98,19 +98,14 @@ REFUSED = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError)
 
 
 def decoded(events: bytes | memoryview) -> list[Event]:
-    """Events that stand comma-separated, all of the usual shape.
-
-    Raises:
-        REFUSED: for anything else.
-    """
+    """Events that stand comma-separated, all of the usual shape; raises `REFUSED` for anything else."""
     return _fast.decode(_text_of(b"".join((b"[", events, b"]"))))
 
 
 def decoded_exactly(events: bytes) -> list[Event]:
     """The same with times as decimals, for microseconds since 1970 with three decimals, which no float holds.
 
-    Raises:
-        REFUSED: for anything else.
+    Raises `REFUSED` for anything else.
     """
     return cast("list[Event]", _exact.decode(_text_of(b"[" + events + b"]")))
 
@@ -118,8 +113,7 @@ def decoded_exactly(events: bytes) -> list[Event]:
 def decoded_for_device(listed: bytes) -> list[Event]:
     """Events of the usual shape in a JSON list, without the arguments that no analysis of the device reads.
 
-    Raises:
-        REFUSED: for anything else.
+    Raises `REFUSED` for anything else.
     """
     return cast("list[Event]", _device.decode(_text_of(listed)))
 
@@ -127,8 +121,7 @@ def decoded_for_device(listed: bytes) -> list[Event]:
 def check(events: bytes) -> None:
     """Look whether events that stand comma-separated are JSON, and make nothing of them.
 
-    Raises:
-        REFUSED: when they are not.
+    Raises `REFUSED` when they are not.
     """
     _any.decode(b"[" + events + b"]")
 
@@ -143,8 +136,7 @@ def _text_of(data: bytes) -> bytes:
 def decoded_loosely(events: bytes) -> list[Event]:
     """Events whose fields have other types (times as text, a number as name); what is no object is an empty event.
 
-    Raises:
-        REFUSED: when it is no JSON.
+    Raises `REFUSED` when it is no JSON.
     """
     return [shaped(one) for one in _loose.decode(b"[" + events + b"]")]
 

@@ -83,8 +83,7 @@ class Skipper(Struct):
     def decoded(self, data: bytes, stop: int, layout: Layout | None) -> Kept | None:
         """The events in `data[:stop]` that may be wanted; None where the layout does not allow to tell.
 
-        Raises:
-            REFUSED: when what must be decoded is not of the usual shape.
+        Raises `REFUSED` when what must be decoded is not of the usual shape.
         """
         block = cut(data, stop, layout) if layout is not None else None
         if block is None:

@@ -37,11 +37,7 @@ _ROOT = lazily(rb"\A\s*[\[{]")
 
 @ingester("chrome_trace", version=1, sniff=Sniff(glob=_GLOBS), emits=("spans", "metrics", "facts"), device_growth=1 / 8)
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one trace.
-
-    Raises:
-        NotMine: when no array of events is in it.
-    """
+    """Read one trace; raises `NotMine` when no array of events is in it."""
     head = opened.text_head(_SNIFF_BYTES)
     if not _is_trace(head):
         raise NotMine("no array of trace events")

@@ -36,11 +36,7 @@ Fact = tuple[str, object]
 
 @ingester("kempnerforge_profile", version=1, sniff=Sniff(glob=("summary.md",)), emits=("facts",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one summary.
-
-    Raises:
-        NotMine: when another title stands at its head.
-    """
+    """Read one summary; raises `NotMine` when another title stands at its head."""
     del limits
     if not opened.text_head(_HEAD_BYTES).lstrip().startswith(_TITLE):
         raise NotMine("no profiling summary")

@@ -23,11 +23,7 @@ TRACKIO = frozenset({"timestamp", "run_name", "step", "metrics"})
 
 
 def open_tables(opened: Opened, columns: frozenset[str]) -> tuple[Database, Mapping[str, Table]]:
-    """Database and tables of a file whose main table has these columns.
-
-    Raises:
-        NotMine: for any other content.
-    """
+    """Database and tables of a file whose main table has these columns; raises `NotMine` for any other content."""
     try:
         db = sqlite_pages.database(*_held(opened), log_beside(opened))
     except InputError as error:

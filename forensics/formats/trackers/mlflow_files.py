@@ -48,11 +48,7 @@ _SAMPLE_BYTES, _SAMPLE_ROWS, _LINE_BYTES = 8192, 50, 4096
     emits=("metrics", "events", "facts"),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one file of a run.
-
-    Raises:
-        NotMine: when its content is none of this store's.
-    """
+    """Read one file of a run; raises `NotMine` when its content is none of this store's."""
     path = opened.source.path
     folder = _FOLDER.search(path)
     if path.rsplit("/", 1)[-1] == "meta.yaml":

@@ -37,11 +37,7 @@ _MOST_RUNS = 10_000
     beside=(("", LOG),),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one database.
-
-    Raises:
-        NotMine: when it has no `metrics` table of MLflow.
-    """
+    """Read one database; raises `NotMine` when it has no `metrics` table of MLflow."""
     db, tables = open_tables(opened, MLFLOW)
     metric_rows = MetricRows(out, limits)
     points = TrackedPoints(metric_rows, opened.source.rank, opened.source.attempt or 0)

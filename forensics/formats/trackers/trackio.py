@@ -40,11 +40,7 @@ _DEEP = 64
     beside=(("", LOG),),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one database.
-
-    Raises:
-        NotMine: when it has no `metrics` table of Trackio.
-    """
+    """Read one database; raises `NotMine` when it has no `metrics` table of Trackio."""
     db, tables = open_tables(opened, TRACKIO)
     metric_rows = MetricRows(out, limits)
     points = TrackedPoints(metric_rows, opened.source.rank, opened.source.attempt or 0)

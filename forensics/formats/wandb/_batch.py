@@ -41,11 +41,7 @@ class Keys(Struct):
     _numbers: dict[int, int] = field(default_factory=dict[int, int])
 
     def of(self, cells: Cells, text: bytearray) -> Ints:
-        """The number of the key of each item.
-
-        Raises:
-            OddError: when there are too many keys.
-        """
+        """The number of the key of each item; raises `OddError` when there are too many keys."""
         hashes, firsts, which = np.unique(
             key_hashes(np.frombuffer(text, np.uint8), cells), return_index=True, return_inverse=True
         )

@@ -28,11 +28,7 @@ class Definition(Struct, frozen=True):
 
 
 def definition(data: bytes, at: int, end: int) -> Definition:
-    """Read a metric record between two offsets.
-
-    Raises:
-        WireError: when the bytes are no such message.
-    """
+    """Read a metric record between two offsets; raises `WireError` when the bytes are no such message."""
     found = dict(leaves(data, at, end, {1: "name", 2: "glob", 4: "axis", 8: "goal"}))
     summary = [
         name for start, stop in parts(data, at, end, 7) for name, on in leaves(data, start, stop, _SUMMARIES) if on

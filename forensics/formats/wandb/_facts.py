@@ -71,8 +71,7 @@ class Facts(Struct):
     def summary(self, data: bytes, at: int, end: int) -> None:
         """Take the values of a summary record, less what the writer adds for itself; a later one replaces a whole key.
 
-        Raises:
-            WireError: when the bytes are no such message.
+        Raises `WireError` when the bytes are no such message.
         """
         for key, value in items(data, at, end):
             if not key.startswith(b"_") and (key in self._summary or len(self._summary) < _MOST):

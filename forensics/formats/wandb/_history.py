@@ -134,8 +134,7 @@ class History(Struct):
 def row_step(data: bytes, at: int, end: int) -> int | None:
     """The step that the record itself carries; 0 where its field is empty.
 
-    Raises:
-        WireError: when the bytes are no such message.
+    Raises `WireError` when the bytes are no such message.
     """
     for start, stop in parts(data, at, end, 2):
         step = dict(leaves(data, start, stop, {1: "step"})).get("step", 0)

@@ -28,8 +28,7 @@ _FLOAT64 = struct.Struct("<d")
 def leaves(data: bytes, at: int, end: int, names: Names) -> Iterator[tuple[str, Leaf]]:
     """Name and value of the fields between two offsets that have a name, as they come: text, integer or double.
 
-    Raises:
-        WireError: when the bytes are no such message.
+    Raises `WireError` when the bytes are no such message.
     """
     for number_, kind, start, stop in fields(data, at, end):
         name = names.get(number_)
@@ -45,19 +44,14 @@ def leaves(data: bytes, at: int, end: int, names: Names) -> Iterator[tuple[str, 
 
 
 def parts(data: bytes, at: int, end: int, number_: int) -> Iterator[tuple[int, int]]:
-    """Where each message under one field begins and ends.
-
-    Raises:
-        WireError: when the bytes are no such message.
-    """
+    """Where each message under one field begins and ends; raises `WireError` when the bytes are no such message."""
     return ((start, stop) for n, kind, start, stop in fields(data, at, end) if n == number_ and kind == BYTES)
 
 
 def items(data: bytes, at: int, end: int, field: int = 1) -> Iterator[tuple[bytes, bytes]]:
     """Key (parts joined with a dot) and JSON text of each item under `field` between two offsets.
 
-    Raises:
-        WireError: when the bytes are no such message.
+    Raises `WireError` when the bytes are no such message.
     """
     tag = field << 3 | BYTES
     while at < end:

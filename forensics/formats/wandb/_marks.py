@@ -67,8 +67,7 @@ class Marks:
 def exit_code(data: bytes, at: int, end: int) -> int:
     """Exit code of an exit record; 0 where its field is left out.
 
-    Raises:
-        WireError: when the bytes are no such message.
+    Raises `WireError` when the bytes are no such message.
     """
     code = dict(leaves(data, at, end, {1: "code"})).get("code", 0)
     return code if isinstance(code, int) else 0
@@ -77,8 +76,7 @@ def exit_code(data: bytes, at: int, end: int) -> int:
 def stamp_ns(data: bytes, at: int, end: int) -> int:
     """A timestamp message as unix nanoseconds; 0 where it is none.
 
-    Raises:
-        WireError: when the bytes are no such message.
+    Raises `WireError` when the bytes are no such message.
     """
     found = dict(leaves(data, at, end, {1: "seconds", 2: "nanos"}))
     seconds, nanos = found.get("seconds", 0), found.get("nanos", 0)

@@ -44,8 +44,7 @@ class Cells(Struct, frozen=True):
 def cells_of(h: Buffer, sizes: Ints) -> Cells:
     """Items of rows of these sizes, one behind the other and `PAD` behind the last.
 
-    Raises:
-        OddError: when a row is not what every known writer writes.
+    Raises `OddError` when a row is not what every known writer writes.
     """
     end = np.cumsum(sizes)
     row, at = np.arange(len(sizes), dtype=np.int64), end - sizes

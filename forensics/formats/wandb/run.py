@@ -77,8 +77,7 @@ class _State(Struct):
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one transaction log; memory is bounded by a few thousand rows.
 
-    Raises:
-        NotMine: when it does not begin with the mark of such logs.
+    Raises `NotMine` when it does not begin with the mark of such logs.
     """
     if opened.compression:
         out.issue("compressed", "a compressed transaction log is not read; expand it and run again")

@@ -48,8 +48,7 @@ _PLAIN = {
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one of these files, chosen by its name.
 
-    Raises:
-        NotMine: when it has another name, or holds no JSON object.
+    Raises `NotMine` when it has another name, or holds no JSON object.
     """
     folder, _, name = opened.source.path.rpartition("/")
     copied = folder.rpartition("/")[2] == "files"

@@ -77,11 +77,7 @@ class Machine:
         self.memo: list[Any] = []
 
     def refuse(self, why: str) -> NoReturn:
-        """Give up.
-
-        Raises:
-            PickleRefused: always.
-        """
+        """Give up; raises `PickleRefused` always."""
         msg = f"{why} at byte {max(self.p - 1, 0)}"
         raise PickleRefused(msg, help="forensics formats")
 
@@ -96,11 +92,7 @@ class Machine:
             self.misframed += 1
 
     def take(self, count: int) -> bytes:
-        """Give the next `count` bytes.
-
-        Raises:
-            PickleCut: when there are fewer.
-        """
+        """Give the next `count` bytes; raises `PickleCut` when there are fewer."""
         start, end = self.p, self.p + count
         if end > self.size:
             msg = f"the file ends at byte {self.size}, inside a value that began at byte {start - 1}"
@@ -109,31 +101,19 @@ class Machine:
         return self.buf[start:end]
 
     def count(self) -> None:
-        """Account for one more container or string.
-
-        Raises:
-            PickleRefused: above the bound.
-        """
+        """Account for one more container or string; raises `PickleRefused` above the bound."""
         self.nodes += 1
         if self.nodes > self.bounds.nodes:
             self.refuse(f"more than {self.bounds.nodes} objects")
 
     def push(self, value: Any) -> None:  # noqa: ANN401 - plain data of any kind
-        """Put a value on the stack.
-
-        Raises:
-            PickleRefused: when too many wait there.
-        """
+        """Put a value on the stack; raises `PickleRefused` when too many wait there."""
         self.stack.append(value)
         if len(self.stack) > self.bounds.stack:
             self.refuse(f"more than {self.bounds.stack} values wait for their container")
 
     def recall(self, index: int) -> Any:  # noqa: ANN401 - plain data of any kind
-        """Give a value of the memo.
-
-        Raises:
-            PickleRefused: when nothing was put there.
-        """
+        """Give a value of the memo; raises `PickleRefused` when nothing was put there."""
         if index >= len(self.memo):
             self.refuse(f"memo entry {index} was never written")
         return self.memo[index]
@@ -141,8 +121,7 @@ class Machine:
     def above_mark(self) -> int:
         """Close the innermost mark and give its place on the stack.
 
-        Raises:
-            PickleRefused: when no mark is open, or it is no longer within the stack.
+        Raises `PickleRefused` when no mark is open, or it is no longer within the stack.
         """
         if not self.marks:
             self.refuse("a container ends that never began")
@@ -154,8 +133,7 @@ class Machine:
     def below(self) -> None:
         """Check that a value may be taken off without reaching under the innermost mark.
 
-        Raises:
-            PickleRefused: when it may not.
+        Raises `PickleRefused` when it may not.
         """
         if len(self.stack) <= (self.marks[-1] if self.marks else 0):
             self.refuse("a value is missing")

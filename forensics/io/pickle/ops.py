@@ -37,9 +37,7 @@ def foreign(head: bytes) -> str | None:
 def run(m: Machine, ops: Sequence[Op] = DATA_OPS) -> Any:  # noqa: ANN401 - plain data of any kind
     """Read to the end of the document and give it; what was read so far stays in `m` when an error ends it.
 
-    Raises:
-        PickleRefused: when something is no plain data, or above the bounds.
-        PickleCut: when the bytes end first.
+    Raises `PickleRefused` when something is no plain data, or above the bounds; `PickleCut` when the bytes end first.
     """
     if (what := foreign(m.buf[:4])) is not None:
         m.refuse(f"this is {what}")
@@ -57,11 +55,8 @@ def run(m: Machine, ops: Sequence[Op] = DATA_OPS) -> Any:  # noqa: ANN401 - plai
 def read_plain(data: Buffer, bounds: PickleBounds = DOCUMENT) -> Any:  # noqa: ANN401 - plain data of any kind
     """Give a small document of dicts, lists, tuples of scalars, strings, numbers, booleans and None.
 
-    A walk over the result is bounded too: what is shared counts each time it is met, and a cycle is refused.
-
-    Raises:
-        PickleRefused: when something is no plain data, or above the bounds.
-        PickleCut: when the bytes end first.
+    A walk over the result is bounded too: what is shared counts each time it is met, and a cycle is refused. Raises
+    `PickleRefused` when something is no plain data, or above the bounds; `PickleCut` when the bytes end first.
     """
     m = Machine(data, bounds)
     document = run(m)
@@ -72,8 +67,7 @@ def read_plain(data: Buffer, bounds: PickleBounds = DOCUMENT) -> Any:  # noqa: A
 def check(m: Machine, document: object) -> None:
     """Refuse a value whose walk the bounds of `m` do not allow: what is shared counts each time it is met.
 
-    Raises:
-        PickleRefused: when it is nested too deep, holds itself, or shares too much.
+    Raises `PickleRefused` when it is nested too deep, holds itself, or shares too much.
     """
     waiting: list[tuple[object, int]] = [(document, 0)] if isinstance(document, dict | list) else []
     met = 0

@@ -45,9 +45,7 @@ class Bucket:
     def looked_through(self, limits: Limits) -> Found:
         """List what is below the prefix, page by page; where nothing is, the object of that name.
 
-        Raises:
-            UsageError: when nothing has that name.
-            PlaceError: when the bucket refuses, or answers no more.
+        Raises `UsageError` when nothing has that name; `PlaceError` when the bucket refuses, or answers no more.
         """
         try:
             found = self._listed(limits)
@@ -96,8 +94,7 @@ class Bucket:
     def files(self) -> Iterator[Bucket]:
         """The objects right below the prefix, each as a place.
 
-        Raises:
-            PlaceError: when the bucket refuses, or answers no more.
+        Raises `PlaceError` when the bucket refuses, or answers no more.
         """
         try:
             objects, _ = self.client.children(self.prefix)

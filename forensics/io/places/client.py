@@ -74,9 +74,8 @@ class Client(Struct):
     def listed(self, prefix: str) -> Iterator[Object]:
         """Give the objects below a prefix, page by page, in no order that could be relied on.
 
-        Raises:
-            Refused: when it cannot be listed, or for a key that no path can be: of its page, nothing is given.
-            PlaceError: when the bucket answers no more.
+        Raises `Refused` when it cannot be listed, or for a key that no path can be: of its page, nothing is given;
+        `PlaceError` when the bucket answers no more.
         """
         pages = self._asked(lambda: iter(self._module.list(self._bucket, prefix or None, chunk_size=_PAGE_KEYS)))
         while (page := self._asked(lambda: next(pages, None))) is not None:
@@ -85,9 +84,7 @@ class Client(Struct):
     def children(self, prefix: str) -> tuple[list[Object], list[str]]:
         """Give the objects and the folders right below a prefix.
 
-        Raises:
-            Refused: when they cannot be listed.
-            PlaceError: when the bucket answers no more.
+        Raises `Refused` when they cannot be listed; `PlaceError` when the bucket answers no more.
         """
         found = self._asked(lambda: self._module.list_with_delimiter(self._bucket, prefix or None))
         return [self._noted(_object(one)) for one in found["objects"]], list(found["common_prefixes"])
@@ -95,9 +92,7 @@ class Client(Struct):
     def tag(self, key: str) -> str:
         """Give the ETag of an object, as the last listing said, else as it is opened; empty where there is none.
 
-        Raises:
-            Refused: when it is gone or may not be read.
-            PlaceError: when the bucket answers no more.
+        Raises `Refused` when it is gone or may not be read; `PlaceError` when the bucket answers no more.
         """
         return self._tags.get(key, "") if self._tags else self.opened(key).tag
 
@@ -108,18 +103,14 @@ class Client(Struct):
     def head(self, key: str) -> Object:
         """Ask for the size and time of an object.
 
-        Raises:
-            Refused: when there is none, or the bucket says no.
-            PlaceError: when the bucket answers no more.
+        Raises `Refused` when there is none, or the bucket says no; `PlaceError` when the bucket answers no more.
         """
         return _object(self._asked(lambda: self._module.head(self._bucket, key)))
 
     def is_object(self, key: str) -> bool:
         """Whether an object with content has this key, asked once.
 
-        Raises:
-            Refused: when the bucket says no to the question.
-            PlaceError: when the bucket answers no more.
+        Raises `Refused` when the bucket says no to the question; `PlaceError` when the bucket answers no more.
         """
         if key not in self._heads:
             try:
@@ -133,9 +124,7 @@ class Client(Struct):
     def opened(self, key: str) -> Object:
         """Give what an object is, with its first block.
 
-        Raises:
-            Refused: when it is gone or may not be read.
-            PlaceError: when the bucket answers no more.
+        Raises `Refused` when it is gone or may not be read; `PlaceError` when the bucket answers no more.
         """
         if key not in self._objects:
             options = {"range": (0, BLOCK_BYTES)}
@@ -147,9 +136,8 @@ class Client(Struct):
     def block(self, found: Object, index: int) -> bytes:
         """Give the bytes of an object from `index * BLOCK_BYTES` on, as it was when it was opened.
 
-        Raises:
-            Refused: when it is gone, may not be read, or was replaced.
-            PlaceError: when the bucket answers no more.
+        Raises `Refused` when it is gone, may not be read, or was replaced; `PlaceError` when the bucket answers no
+        more.
         """
         at = (found.key, found.tag, index)
         if at in self._blocks:
@@ -168,9 +156,7 @@ class Client(Struct):
     def put(self, key: str, data: bytes, *, force: bool) -> bool:
         """Write an object; false where one has this key and `force` is not given, which the service decides.
 
-        Raises:
-            Refused: when the bucket says no.
-            PlaceError: when the bucket answers no more.
+        Raises `Refused` when the bucket says no; `PlaceError` when the bucket answers no more.
         """
         mode = "overwrite" if force else "create"
         try:
@@ -185,9 +171,7 @@ class Client(Struct):
     def whole(self, key: str, most_bytes: int) -> bytes | None:
         """Give an object of at most so many bytes, of which nothing is kept here; None for a larger one.
 
-        Raises:
-            Refused: when it is gone or may not be read.
-            PlaceError: when the bucket answers no more.
+        Raises `Refused` when it is gone or may not be read; `PlaceError` when the bucket answers no more.
         """
         found = self.head(key)
         if found.size_bytes > most_bytes:

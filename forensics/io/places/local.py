@@ -45,9 +45,8 @@ class Local(Struct, frozen=True):
     def looked_through(self, limits: Limits) -> Found:
         """Walk the folder; links, pipes, sockets and devices are passed over.
 
-        Raises:
-            UsageError: when the path does not exist.
-            PlaceError: when it cannot be looked at, or its entries cannot be listed.
+        Raises `UsageError` when the path does not exist; `PlaceError` when it cannot be looked at, or its entries
+        cannot be listed.
         """
         try:
             seen = self.path.stat()

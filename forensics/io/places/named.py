@@ -22,10 +22,8 @@ _HELP = "a folder, a file, or as {}"
 def place_of(where: Where) -> Place:
     """Give the place of this name: an address of object storage, or a path of this machine.
 
-    A `Path` is always one of this machine.
-
-    Raises:
-        UsageError: for an address of another kind, one that no key can have, or one that carries credentials.
+    A `Path` is always one of this machine. Raises `UsageError` for an address of another kind, one that no key can
+    have, or one that carries credentials.
     """
     if isinstance(where, PathLike):
         return Local(Path(where))

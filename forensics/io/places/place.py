@@ -67,8 +67,7 @@ class Place(Protocol):
     def looked_through(self, limits: Limits) -> Found:
         """List the files, in any order, following no link; `limits` bound their number and depth.
 
-        Raises:
-            UsageError: when there is no such place, or it cannot be listed.
+        Raises `UsageError` when there is no such place, or it cannot be listed.
         """
         ...
 
@@ -79,9 +78,8 @@ class Place(Protocol):
     def opened(self, path: str) -> AbstractContextManager[Disk]:
         """Open a file that was found; where the place is one file, that file.
 
-        Raises:
-            InputError: when it is gone, refused, no regular file, or when its path leads out of the place.
-            PlaceError: when the place as a whole gives nothing any more.
+        Raises `InputError` when it is gone, refused, no regular file, or when its path leads out of the place;
+        `PlaceError` when the place as a whole gives nothing any more.
         """
         ...
 

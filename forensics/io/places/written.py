@@ -16,9 +16,8 @@ _FORCE = "give --force to replace it, or another name to -o"
 def write(where: Where, data: bytes, *, force: bool) -> None:
     """Write a result.
 
-    Raises:
-        UsageError: when something has that name and `force` is not given, or when it names no file.
-        PlaceError: when the place cannot be written to.
+    Raises `UsageError` when something has that name and `force` is not given, or when it names no file; `PlaceError`
+    when the place cannot be written to.
     """
     place = place_of(where)
     if not isinstance(place, Bucket):
@@ -36,9 +35,7 @@ def written_once(place: Bucket, data: bytes, *, force: bool = False) -> bool:
     """Write an object unless another one has its name, in one request: of several that try, one wins.
 
     False where another one is there. One with the same bytes is ours: a request without an answer may have had success.
-
-    Raises:
-        PlaceError: when the bucket refuses, or answers no more.
+    Raises `PlaceError` when the bucket refuses, or answers no more.
     """
     try:
         if place.client.put(place.prefix, data, force=force):
@@ -51,8 +48,7 @@ def written_once(place: Bucket, data: bytes, *, force: bool = False) -> bool:
 def is_taken(where: Where) -> bool:
     """Whether a file or an object has this name.
 
-    Raises:
-        PlaceError: when a bucket refuses to say, or answers no more.
+    Raises `PlaceError` when a bucket refuses to say, or answers no more.
     """
     place = place_of(where)
     if not isinstance(place, Bucket):

@@ -15,8 +15,7 @@ class WireError(ValueError):
 def varint(data: bytes, at: int) -> tuple[int, int]:
     """An unsigned 64-bit varint and the offset behind it.
 
-    Raises:
-        WireError: when it is cut or longer than ten bytes.
+    Raises `WireError` when it is cut or longer than ten bytes.
     """
     value = shift = 0
     for position in range(at, min(at + 10, len(data))):
@@ -36,10 +35,8 @@ def signed(value: int) -> int:
 def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """Field number, wire type, start and end of each field between `at` and `end`.
 
-    For a varint, start and end enclose its bytes; for bytes, its content.
-
-    Raises:
-        WireError: when a field runs over `end` or has a wire type that no known writer uses (groups).
+    For a varint, start and end enclose its bytes; for bytes, its content. Raises `WireError` when a field runs over
+    `end` or has a wire type that no known writer uses (groups).
     """
     while at < end:
         key, at = varint(data, at)

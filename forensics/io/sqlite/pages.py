@@ -171,8 +171,7 @@ class Database(Struct):
 def database(read: Read, size_bytes: int, log: Log | None = None) -> Database:
     """Read the header of `size_bytes`, of which `read(offset, count)` gives parts, with the pages of a log over them.
 
-    Raises:
-        InputError: when it is none of SQLite.
+    Raises `InputError` when it is none of SQLite.
     """
     log = log or Log(read)
     head = log.page(1) or read(0, _HEADER)

@@ -45,11 +45,7 @@ class _State(Struct):
 
 @ingester("wandb_chart_csv", version=2, sniff=Sniff(glob=("*.csv", "*.tsv")), emits=("metrics", "facts"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one chart.
-
-    Raises:
-        NotMine: when the header is no chart's, or no row below it begins with a number.
-    """
+    """Read one chart; raises `NotMine` when the header is no chart's, or no row below it begins with a number."""
     delimiter, head = first_rows(opened, _SAMPLE_ROWS + 1)
     chart = chart_of(head[0]) if head else None
     if chart is None:

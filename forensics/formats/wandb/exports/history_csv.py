@@ -23,11 +23,7 @@ _SAMPLE_ROWS = 20
 
 @ingester("wandb_history_csv", version=1, sniff=Sniff(glob=("*.csv", "*.tsv")), emits=("metrics", "facts"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one history.
-
-    Raises:
-        NotMine: when no column is `_step`, or no row below has a number in it.
-    """
+    """Read one history; raises `NotMine` when no column is `_step`, or no row below has a number in it."""
     delimiter, head = first_rows(opened, _SAMPLE_ROWS + 1)
     header = [cell.strip() for cell in head[0]] if head else []
     if not is_history(header) or is_chart(header):

@@ -53,10 +53,8 @@ class _Table(Struct, frozen=True):
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one table.
 
-    Raises:
-        NotMine: when no column is a step.
-        InputError: when the footer is missing or damaged.
-        LimitExceeded: above `limits.json_bytes` on disk, or far more cells than the file can hold.
+    Raises `NotMine` when no column is a step; `InputError` when the footer is missing or damaged; `LimitExceeded` above
+    `limits.json_bytes` on disk, or far more cells than the file can hold.
     """
     if opened.head(4) != MAGIC:
         raise NotMine("no Parquet file")
