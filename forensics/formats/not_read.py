@@ -13,12 +13,8 @@ from functools import cache
 
 from msgspec import Struct
 
-from forensics.errors import NotMine
-from forensics.formats.rows.out import Out
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.io.tables import table_rows
-from forensics.registry import Sniff, ingester
 
 #: Folders of other trackers: what stands in them is theirs, their own logs too.
 _STORES = tuple(f"{before}.{name}/*" for name in ("aim", "neptune", "clearml") for before in ("", "*/"))

@@ -12,14 +12,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from forensics.checkpoint import Named, named, whose
-from forensics.errors import NotMine
 from forensics.formats.checkpoints._header_length import header_bytes
-from forensics.formats.rows.out import Out
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.model import WEIGHTS
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _POINTERS = ("latest", "latest_checkpointed_iteration.txt", "last_checkpoint", "latest_checkpoint")
 _WEIGHTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", ".npz", ".keras", ".h5", ".hdf5", ".zip")

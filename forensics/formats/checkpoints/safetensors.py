@@ -13,16 +13,11 @@ from math import prod
 from typing import cast
 
 from forensics.checkpoint import named
-from forensics.errors import InputError, NotMine
 from forensics.formats.checkpoints._header_length import LENGTH_BYTES, header_bytes
+from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.facts import ConfigFacts
-from forensics.formats.rows.out import Out
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import loads
 from forensics.knowledge.vocabulary import stands_for
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _MOST_TENSORS, _MOST_DIM = 200_000, 1 << 40
 _NOTES, _CHARS = 32, 200

@@ -9,14 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from forensics.dialects.settings.command_lines import Argument, arguments, options
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.facts import ConfigFacts
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _GLOBS = (
     *(

@@ -11,16 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from forensics.errors import NotMine
 from forensics.formats.configs._parse import Parsed, Setting, json_settings, toml_settings, yaml_settings
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.facts import ConfigFacts
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.knowledge.vocabulary import keys_of, stands_for
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _MOST_BYTES = 4 << 20
 _READERS = {

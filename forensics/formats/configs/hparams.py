@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from itertools import islice
 
-from forensics.errors import InputError, NotMine
 from forensics.formats.configs.yaml_leaves import Leaf, leaves
-from forensics.formats.rows.out import Out
+from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.secrets import masked
 from forensics.formats.rows.text import document, settle_document
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
-from forensics.registry import Sniff, ingester
 
 #: Such files are a few kilobytes; the parser takes up to a second for this much of a damaged one.
 _MOST_BYTES = 48 << 10

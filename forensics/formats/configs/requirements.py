@@ -5,14 +5,9 @@ A package from a repository keeps its commit and loses its address, which may ho
 
 from __future__ import annotations
 
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.facts import ConfigFacts
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import lines_of, settle
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _GLOBS = (
     *("requirements*.txt", "*pip*freeze*", "*pip*list*", "*freeze*.txt", "pip*.txt", "packages*.txt"),

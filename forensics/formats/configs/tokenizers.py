@@ -10,16 +10,12 @@ import hashlib
 from collections.abc import Iterator
 from typing import cast
 
-from forensics.errors import InputError, NotMine
 from forensics.formats.configs._parse import json_settings
+from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.facts import ConfigFacts
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.budget import Budget
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
-from forensics.registry import Sniff, ingester
 
 _MOST_BYTES = 64 << 20
 _SPECIALS = 64

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.errors import NotMine
 from forensics.formats.evals._document import Document, Object, as_object, parsed
 from forensics.formats.evals._rows import EvalRow, EvalRows, measured, text_of, whole
 from forensics.formats.evals._settings import TASK_KEYS, flat, known, settings_text
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
-from forensics.formats.rows.out import Out
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.text import document, settle_document
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _HEAD = 1 << 16
 _MOST_BYTES = 64 << 20

@@ -17,23 +17,18 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from forensics.errors import InputError, NotMine
 from forensics.formats.evals._document import Document, Object, as_object, members, parsed
 from forensics.formats.evals._own import own_rows
 from forensics.formats.evals._rows import EvalRow, EvalRows, Measured, measured, text_of, whole
 from forensics.formats.evals._settings import CONFIG_KEYS, FILE_KEYS, TASK_KEYS, arguments, flat, known, settings_text
 from forensics.formats.evals._tree import scores_in
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
+from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.json_records import number, offsets_of
 from forensics.formats.rows.metrics import nanoseconds
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import loads
 from forensics.knowledge.vocabulary import stands_for
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _HEAD = 1 << 16
 _MOST_BYTES = 64 << 20

@@ -11,16 +11,11 @@ from typing import NamedTuple, cast
 
 from msgspec import Struct, field
 
-from forensics.errors import NotMine
 from forensics.formats.evals.checkpoint_names import stamp_ns
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.json_records import JsonLines, number
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import Line, settle
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.knowledge.vocabulary import keys_of
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _NAME = lazily(r"samples_(?P<task>.+?)(?:_\d{4}-\d\d-\d\dT[\d\-.]+)?\.jsonl(?:\.gz|\.zst)?$")
 _BATCH = 50_000

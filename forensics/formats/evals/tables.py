@@ -10,19 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from forensics.errors import NotMine
 from forensics.formats.evals._own import identifies, own_rows, row_of, trains
 from forensics.formats.evals._rows import EvalRow, EvalRows
 from forensics.formats.evals._tree import COUNTS, METRICS, TASKS, Scored, scores_in
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.delimited import complaint, first_rows, rows_of
 from forensics.formats.rows.json_records import JsonLines, Offsets, number, record_of
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import head_lines, settle
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.knowledge.scores import is_share, metric_of
 from forensics.knowledge.vocabulary import keys_of
-from forensics.registry import Sniff, ingester
 
 _SAMPLE_ROWS = 20
 _HEAD = 1 << 16

@@ -6,16 +6,11 @@ comes again, the next scrape begins. Times are printed only by some scrapers; la
 
 from __future__ import annotations
 
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import head_lines, lines_of, settle
 from forensics.formats.trackers.points import time_of
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _SAMPLE = lazily(rb"(?:# (?:HELP|TYPE) )?DCGM_FI_\w+[{ ]")
 _ROW = lazily(

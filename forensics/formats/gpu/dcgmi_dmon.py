@@ -12,15 +12,10 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import head_lines, lines_of, settle
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _ENTITY = lazily(r"#\s*Entity\s+(\S.*)")
 _SMI = lazily(r"#\s*((?:Date\s+)?(?:Time\s+)?gpu(?:\s+[\w-]+)+)\s*")

@@ -14,16 +14,11 @@ from datetime import UTC, datetime
 
 from msgspec import Struct, field
 
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import head_lines, lines_of, settle
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _FIELD = lazily(
     r"(?:utilization|memory|temperature|power|enforced\.power|clocks|clocks_throttle_reasons|clocks_event_reasons|ecc"

@@ -19,20 +19,16 @@ from typing import cast
 
 from msgspec import Struct, field
 
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.metrics._json_columns import columns_of, may_be_columns
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
 from forensics.formats.rows.json_records import JsonLines, JsonList, number, places, record_of
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.splits import Splits
 from forensics.formats.rows.text import Line, document, settle, settle_document
 from forensics.io.budget import Budget
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
-from forensics.registry import Sniff, ingester
 
 _AXES = frozenset((*STEPS, *EPOCHS, *TIMES))
 _NESTING = 6

@@ -9,16 +9,12 @@ from __future__ import annotations
 from typing import cast
 
 from forensics.dialects.spec import Name
-from forensics.errors import InputError, NotMine
+from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.delimited import complaint, rows_of
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows, nanoseconds
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import settle
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
-from forensics.registry import Sniff, ingester
 
 _HEADER = ("r", "l", "t")
 _MEANS = {"r": Name("episode_reward"), "l": Name("episode_length")}

@@ -14,20 +14,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from forensics.dialects.names import measured, unit_of
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import EPOCHS, STEPS, TIMES, first_of
 from forensics.formats.rows.delimited import MOST_COLUMNS, Row, Sizes, Stretch, complaint, first_rows, stretches_of
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows, Places, int64, unix_ns, unix_ns_of
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import settle
 from forensics.formats.wandb.exports.columns import INDEX, is_chart, is_history
 from forensics.io.columns import owned
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
-from forensics.registry import Sniff, ingester
 from forensics.values import replace
 
 if TYPE_CHECKING:

@@ -14,16 +14,12 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from forensics.checkpoint import named
-from forensics.errors import InputError, NotMine
+from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.json_records import Places, number, places, records_before_damage
 from forensics.formats.rows.metrics import At, MetricRows, int64
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
-from forensics.registry import Sniff, ingester
 
 _PROGRESS = ("global_step", "max_steps", "epoch", "num_train_epochs", "best_metric", "best_global_step", "total_flos")
 _CONFIG = ("logging_steps", "save_steps", "eval_steps", "train_batch_size", "num_input_tokens_seen")

@@ -14,19 +14,14 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from forensics.errors import InputError, NotMine
+from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.recorder._rows import EntryRows, Group, group_of, groups_of, units_of, whole
 from forensics.formats.rows.json_records import places, records_before_damage
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.budget import Budget, WorkExceeded
-from forensics.io.limits import Limits
 from forensics.io.pickle import ops as pickle_ops
 from forensics.io.pickle.machine import Machine
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 from forensics.values import replace
 
 _NAMES = ("*trace_rank_*", "*_dump_[0-9]*", "*fr_trace*", "*flight_recorder*", "*_rank_[0-9]*.json", "*fr_dump*")

@@ -12,19 +12,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from forensics.errors import InputError, NotMine
-from forensics.formats.rows.out import Out
+from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.snapshot._columns import BATCH, EventColumns
 from forensics.formats.snapshot._segments import StateRows, state_rows
 from forensics.formats.snapshot._stacks import StackBook
 from forensics.formats.snapshot._stream import Streamed, stream
 from forensics.io.budget import Budget, WorkExceeded
-from forensics.io.limits import Limits
 from forensics.io.pickle.ops import foreign
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _MAGIC = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _NAMES = ("*.pickle", "*.pkl", "*.json", "*snapshot*")

@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from forensics.errors import NotMine
-from forensics.formats.rows.out import Out
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.text import lines_of, settle
 from forensics.formats.stacks._rows import StackRows, Thread, process_attrs, whole
 from forensics.formats.stacks.sites import Frame
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _MAGICS = (
     *(b"Process ", b"Traceback for thread ", b"=== Rank ", b"PARTIAL DATA: ", b"Thread 0x", b"Current thread 0x"),

@@ -9,15 +9,11 @@ from __future__ import annotations
 from typing import cast
 
 from forensics.dialects.events import tracebacks
-from forensics.errors import InputError, NotMine
+from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import int64, nanoseconds
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
-from forensics.registry import Sniff, ingester
 
 _STACK_CHARS = 200_000
 _MESSAGE_CHARS = 1000

@@ -9,14 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from forensics.errors import NotMine
-from forensics.formats.rows.out import Out
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.text import lines_of, settle
 from forensics.formats.stacks._rows import StackRows
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _HEAD_BYTES = 8 << 10
 _FIELD = lazily(r"^(?P<key>[A-Za-z][A-Za-z0-9_]{1,40}):\s*(?P<value>.{0,400})$")

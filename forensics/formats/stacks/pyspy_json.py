@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from forensics.errors import InputError, NotMine
+from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.json_records import places, records_before_damage
 from forensics.formats.rows.metrics import INT64
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle_document
 from forensics.formats.stacks._rows import StackRows, Thread, process_attrs
 from forensics.formats.stacks.sites import Frame
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import loads
-from forensics.registry import Sniff, ingester
 
 _HEAD_BYTES = 16 << 10
 _KEYS = (b'"os_thread_id"', b'"owns_gil"', b'"thread_name"')

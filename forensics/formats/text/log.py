@@ -18,15 +18,12 @@ from forensics.dialects import prefixes, sniff
 from forensics.dialects.events import elastic
 from forensics.dialects.reader import Bounds, Reader
 from forensics.dialects.settings import dumps
-from forensics.errors import NotMine
+from forensics.formats.kit import NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.facts import ConfigFacts
-from forensics.formats.rows.out import Out
 from forensics.formats.text.sample import choose, is_text, sampled
 from forensics.io.blocks import Block, count_lines
 from forensics.io.limits import DEFAULT, Limits
-from forensics.io.reading import Opened
 from forensics.knowledge.errors import speaking_of
-from forensics.registry import Sniff, ingester
 
 #: Hits of one code that are not rows.
 FLOOD = "hits between the first and the last ones were left out"

@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct, field
 
 from forensics.errors import InputError, MissingPackage, NotMine
+from forensics.formats.kit import Limits, Opened, Out, Sniff, ingester
 from forensics.formats.rows.metrics import nanoseconds
-from forensics.formats.rows.out import Out
 from forensics.formats.tfevents._event import SESSION_START, Event, Value, WireError, parse_event, values
-from forensics.io.limits import Limits
 from forensics.io.optional import optional
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
-from forensics.registry import Sniff, ingester
 
 if TYPE_CHECKING:  # these need numpy, which a run without event files does not load for them
     from forensics.formats.tfevents._points import Points

@@ -11,16 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from forensics.errors import NotMine
-from forensics.formats.rows.out import Out
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.text import settle
 from forensics.formats.trace._header import described, facts, look_around
 from forensics.formats.trace._layout import OPEN
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 if TYPE_CHECKING:
     from forensics.formats.trace._batch import Batches

@@ -9,14 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from forensics.errors import NotMine
-from forensics.formats.rows.out import Out
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.text import Line, lines_of, settle
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _TITLE = b"# Profiling Summary"
 _HEAD_BYTES = 4096

@@ -11,17 +11,12 @@ import math
 import re
 from collections.abc import Iterator
 
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import MetricRows, int64
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import Line, head_lines, lines_of, settle
 from forensics.formats.trackers._facts import STATUS, TrackerFacts
 from forensics.formats.trackers.points import Point, TrackedPoints, time_of
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
-from forensics.patterns import lazily
-from forensics.registry import Sniff, ingester
 
 _ROW = lazily(
     rb"(\d{10,13}) ([-+]?(?:(?:\d++(?:\.\d*+)?|\.\d++)(?:e[-+]?\d++)?|nan|inf(?:inity)?))(?: (-?\d{1,19})(?: .*)?)?",

@@ -12,17 +12,14 @@ import math
 import sys
 from collections.abc import Mapping
 
+from forensics.formats.kit import Limits, Opened, Out, Sniff, ingester
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import MetricRows, int64
-from forensics.formats.rows.out import Out
 from forensics.formats.trackers._facts import TrackerFacts
 from forensics.formats.trackers._tables import LOG, MLFLOW, every_row, open_tables, settle_database, text, variant
 from forensics.formats.trackers.points import Point, TrackedPoints, time_of
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.sqlite import pages as sqlite_pages
 from forensics.io.sqlite.pages import Cell, Database, Row, Table
-from forensics.registry import Sniff, ingester
 
 _POINTS = ("key", "value", "timestamp", "run_uuid", "step", "is_nan")
 _RUNS = ("run_uuid", "name", "status", "start_time", "end_time", "source_version")

@@ -12,19 +12,15 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import cast
 
-from forensics.errors import InputError
+from forensics.formats.kit import InputError, Limits, Opened, Out, Sniff, ingester
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import MetricRows, int64
-from forensics.formats.rows.out import Out
 from forensics.formats.trackers._facts import TrackerFacts
 from forensics.formats.trackers._tables import LOG, TRACKIO, every_row, open_tables, settle_database, text, variant
 from forensics.formats.trackers.points import Point, TrackedPoints
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.sqlite import pages as sqlite_pages
 from forensics.io.sqlite.pages import Database, Row, Table
 from forensics.io.tolerant_json import loads
-from forensics.registry import Sniff, ingester
 
 _COLUMNS = ("run_id", "run_name", "timestamp", "step", "metrics")
 _NESTING = 3

@@ -6,13 +6,9 @@ transaction that was never committed, and what follows a damaged frame, is not r
 
 from __future__ import annotations
 
-from forensics.errors import NotMine
-from forensics.formats.rows.out import Out
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.trackers._tables import LOG, MLFLOW, TRACKIO, open_tables
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.sqlite.wal import MAGICS, Log
-from forensics.registry import Sniff, ingester
 
 
 @ingester("sqlite_wal", version=1, sniff=Sniff(magic=MAGICS, glob=("*-wal",)), emits=(), beside=((LOG, ""),))

@@ -14,9 +14,8 @@ from collections.abc import Callable
 from msgspec import Struct, field
 
 from forensics.dialects.spec import Name
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
-from forensics.formats.rows.out import Out
 from forensics.formats.wandb._console import Console, bounds
 from forensics.formats.wandb._define import definition
 from forensics.formats.wandb._facts import Facts
@@ -26,12 +25,9 @@ from forensics.formats.wandb._marks import Marks, exit_code, stamp_ns
 from forensics.formats.wandb._points import Place, Points
 from forensics.formats.wandb._summaries import Summaries
 from forensics.formats.wandb._system import PREFIX, system_name
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.records import leveldb_log
 from forensics.io.records.leveldb_log import Batch, Damage, Record
 from forensics.io.records.protobuf import BYTES, WireError, fields
-from forensics.registry import Sniff, ingester
 
 _MAGIC = b":W&B"
 _VERSION = b"\xe1\xbe\x00"

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from typing import cast
 
-from forensics.errors import InputError, NotMine
+from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.json_records import JsonLines, number
 from forensics.formats.rows.metrics import nanoseconds
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle, settle_document
 from forensics.formats.wandb._facts import SLURM_KEYS, Facts
 from forensics.formats.wandb._items import flat
 from forensics.formats.wandb._points import Place, Points
 from forensics.formats.wandb._system import PREFIX, system_name
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import loads
-from forensics.registry import Sniff, ingester
 
 _SUMMARY, _METADATA = "wandb-summary.json", "wandb-metadata.json"
 _LINES = ("wandb-events.jsonl", "wandb-history.jsonl")

@@ -11,18 +11,14 @@ from msgspec import Struct, field
 
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.delimited import Row, complaint, first_rows, rows_of
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import settle
 from forensics.formats.wandb.exports._rows import SAMPLED
 from forensics.formats.wandb.exports.columns import Chart, Column, chart_of
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps
-from forensics.registry import Sniff, ingester
 
 _SAMPLE_ROWS = 20
 _RUNS = 100

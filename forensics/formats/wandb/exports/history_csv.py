@@ -6,17 +6,13 @@ unless asked for more, and a file with exactly that many says so.
 
 from __future__ import annotations
 
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.delimited import complaint, first_rows, rows_of
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import MetricRows
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import settle
 from forensics.formats.wandb.exports._rows import HistoryRows
 from forensics.formats.wandb.exports.columns import is_chart, is_history
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
-from forensics.registry import Sniff, ingester
 
 _SAMPLE_ROWS = 20
 

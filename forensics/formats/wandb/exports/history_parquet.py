@@ -14,15 +14,12 @@ from msgspec import Struct
 
 from forensics.dialects.names import canonical
 from forensics.errors import InputError, LimitExceeded, NotMine
+from forensics.formats.kit import Limits, Opened, Out, Sniff, ingester
 from forensics.formats.rows.axes import EPOCHS, STEPS, TIMES, first_of
-from forensics.formats.rows.out import Out
 from forensics.formats.wandb.exports._rows import TRAINER_STEPS, Extent, state_extent
 from forensics.formats.wandb.exports.columns import HISTORY_AXES, INDEX
 from forensics.io.budget import Budget
-from forensics.io.limits import Limits
 from forensics.io.parquet_pages import MAGIC, Column, Shape, shape_of
-from forensics.io.reading import Opened
-from forensics.registry import Sniff, ingester
 from forensics.values import replace
 
 _SLICE_CELLS = 1 << 20

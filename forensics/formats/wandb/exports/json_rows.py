@@ -13,17 +13,13 @@ from contextlib import closing
 from operator import itemgetter
 from typing import cast
 
-from forensics.errors import NotMine
+from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.json_records import JsonLines, JsonList, number, places, record_of
 from forensics.formats.rows.metrics import MetricRows
-from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import document, settle, settle_document
 from forensics.formats.wandb.exports._rows import HistoryRows
 from forensics.formats.wandb.exports.columns import HISTORY_AXES
-from forensics.io.limits import Limits
-from forensics.io.reading import Opened
 from forensics.io.tolerant_json import dumps, loads
-from forensics.registry import Sniff, ingester
 
 _HEAD_BYTES = 1 << 20
 _NESTING = 4
