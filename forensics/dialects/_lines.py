@@ -133,8 +133,6 @@ class Cut:
     `seq` numbers the segments of the file; `line` is 1-based by newline; `byte` is the offset in the decoded stream.
     """
 
-    __slots__ = ("_begins", "_first_line", "_first_seq", "_offset", "_original", "_strings", "data", "height")
-
     def __init__(self, data: bytes, *, first_line: int = 1, offset: int = 0, first_seq: int = 0) -> None:
         """Cut at newlines, carriage returns, backspaces and behind bars; a break at the end begins no segment."""
         self._original = data

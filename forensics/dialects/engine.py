@@ -124,8 +124,6 @@ class _Held(Struct):
 class Matcher:
     """Several dialects over the blocks of one file, in order; the first that reads a segment's metrics keeps it."""
 
-    __slots__ = ("_held", "drained", "pattern")
-
     def __init__(self, dialects: Sequence[Dialect], *, year: int = 1970, learn_from: int = LEARN_FROM) -> None:
         """`year` is for timestamps that print none; `learn_from` lines of a kind are worth learning a layout."""
         self._held = [_Held(d, Learned(year, learn_from)) for d in dialects]

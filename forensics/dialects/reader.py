@@ -36,22 +36,6 @@ class Bounds(Struct, frozen=True):
 class Reader:
     """Feed the blocks of one file in order, then `close`; each call gives tables that are final."""
 
-    __slots__ = (
-        "_bounds",
-        "_heads",
-        "_last",
-        "_matcher",
-        "_pattern",
-        "_scanner",
-        "_seq",
-        "_tasks",
-        "_tracebacks",
-        "_waiting",
-        "_waiting_bytes",
-        "_waiting_rows",
-        "lines",
-    )
-
     def __init__(self, dialects: Sequence[Dialect], bounds: Bounds, *, tasks: bool = True, first_seq: int = 0) -> None:
         """Read with these dialects, best first.
 

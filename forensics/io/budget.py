@@ -29,8 +29,6 @@ class Budget:
     units were asked for when one of them was over; from then on every charge of that account raises.
     """
 
-    __slots__ = ("_limits", "cells", "ended", "limit", "reached_bytes", "size_bytes", "work")
-
     def __init__(self, size_bytes: int, limits: Limits) -> None:
         """Open the account of a file of `size_bytes` on disk."""
         self._limits = limits

@@ -79,8 +79,6 @@ def _salvage(before: _Inflate, data: bytes, why: str) -> _Damaged:
 
 
 class _Zstd:
-    __slots__ = ("_error", "_frame")
-
     def __init__(self) -> None:
         import zstandard  # noqa: PLC0415 - few runs hold zstd files
 

@@ -48,8 +48,6 @@ Beside = Callable[[str, str], "AbstractContextManager[Opened]"]
 class Opened:
     """One source, open for reading; made by `open_source`, `opened_bytes` and `opened_stream`."""
 
-    __slots__ = ("_beside", "_disk", "_held", "_ledger", "_limits", "_map", "_passed_bytes", "budget", "source")
-
     def __init__(self, source: Source, disk: Disk, limits: Limits, beside: Beside | None = None) -> None:
         """Take an open disk; `source.size_bytes` becomes what the file measured when it was opened."""
         self.source = replace(source, size_bytes=disk.size_bytes)

@@ -62,8 +62,6 @@ def _numbers_of() -> Mapping[str, tuple[int, ...]]:
 class Scanner:
     """Signatures over the blocks of one file."""
 
-    __slots__ = ("_chars", "_counts", "_kept", "_last", "_needles", "_ranks", "_signatures")
-
     def __init__(self, *, quote_chars: int = 400) -> None:
         """`quote_chars` cuts the text of an event."""
         self._signatures = errors.lines()

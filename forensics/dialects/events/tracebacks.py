@@ -258,8 +258,6 @@ class _Open(Struct):
 class Assembler:
     """Tracebacks over the blocks of one file; looks only at the lines after a head."""
 
-    __slots__ = ("_bytes", "_chars", "_lines", "_most", "_open", "_read_to", "count", "left_out")
-
     def __init__(self, *, most: int, window_bytes: int, lines: int, quote_chars: int) -> None:
         """At most `most` events, each from at most `window_bytes` bytes and `lines` lines after its head."""
         self._most, self._bytes, self._lines, self._chars = most, window_bytes, lines, quote_chars

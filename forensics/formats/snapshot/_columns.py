@@ -21,11 +21,6 @@ _TEXTS = ("action", "compile_context", "user_metadata")
 class EventColumns:
     """Columns of the events that were read since the last flush, with texts and pools as numbers."""
 
-    __slots__ = (
-        "action", "addr", "batch_rows", "compile_context", "device", "free", "malformed", "out", "pool", "pools", "seq",
-        "size", "stack", "stacks", "stream", "texts", "time", "user_metadata",
-    )  # fmt: skip
-
     def __init__(self, out: Out, stacks: StackBook, batch_rows: int = BATCH) -> None:
         """Start without events; at most `batch_rows` and those of one window are held."""
         self.batch_rows = batch_rows

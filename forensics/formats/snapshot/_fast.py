@@ -27,8 +27,6 @@ class _OtherwiseError(Exception):
 class FastReader:
     """The template in use, and what its groups were found to mean."""
 
-    __slots__ = ("columns", "learned", "numbers", "runs", "stacks", "template", "texts", "window_bytes")
-
     def __init__(self, columns: EventColumns, stacks: StackBook, window_bytes: int = WINDOW) -> None:
         """Start without a template; one pattern is run over `window_bytes` at once."""
         self.window_bytes = window_bytes

@@ -31,8 +31,6 @@ class StackBook:
     Many stacks can share few frames, so each frame of a list is charged wherever it is met.
     """
 
-    __slots__ = ("_members", "budget", "frames", "malformed", "stacks")
-
     def __init__(self, budget: Budget) -> None:
         """Start with the empty stack."""
         self.budget = budget

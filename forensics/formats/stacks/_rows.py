@@ -45,8 +45,6 @@ class Thread(Struct):
 class StackRows:
     """Writes threads and notes to the sink, in batches."""
 
-    __slots__ = ("_columns", "_events", "_out", "_rows", "noted", "threads")
-
     def __init__(self, out: Out | None = None, batch_rows: int = _FLUSH_ROWS) -> None:
         """Start empty; rows are handed over when `batch_rows` wait, at most 50,000 and those of one thread.
 

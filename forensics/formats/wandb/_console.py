@@ -20,23 +20,6 @@ _PIECE_BYTES = 1 << 20
 class Console:
     """One stream. Feed the pieces of its text as they come, then `close`."""
 
-    __slots__ = (
-        *(
-            "_at",
-            "_bounds",
-            "_fed_line",
-            "_files",
-            "_line",
-            "_lines",
-            "_offsets",
-            "_out",
-            "_rank",
-            "_piece_bytes",
-            "_reader",
-        ),
-        *("_text", "_times", "dialects"),
-    )
-
     def __init__(self, out: Out, bounds: Bounds, rank: int | None, piece_bytes: int = _PIECE_BYTES) -> None:
         """Write to `out`; `rank` is that of the file, `piece_bytes` at most are read at once."""
         self._piece_bytes = min(piece_bytes, _PIECE_BYTES)

@@ -14,8 +14,6 @@ _ENDED = {"role": "benign", "shape": ""}
 class Marks:
     """Writes events; each is put at the byte of its record."""
 
-    __slots__ = ("_chars", "_out", "_rank")
-
     def __init__(self, out: Out, rank: int | None, quote_chars: int) -> None:
         """Write to `out`; a quote has up to `quote_chars` characters."""
         self._out = out

@@ -102,8 +102,6 @@ def records(data: mmap.mmap | bytes, limits: Limits = DEFAULT) -> Iterator[Recor
 class _Reader:
     """One pass over a log; blocks count from byte `_base` on, which any damage may change."""
 
-    __slots__ = ("_base", "_end", "_held", "_index", "_limits", "_parts", "_search_left", "_sure", "_view")
-
     def __init__(self, view: memoryview, limits: Limits) -> None:
         self._view = view
         self._limits = limits
