@@ -7,8 +7,7 @@ from pathlib import Path
 
 from forensics.errors import UsageError
 from forensics.export.target import Export, Selection, Target
-from forensics.io.atomic import write_atomic
-from forensics.io.folder import write_folder
+from forensics.io.atomic import write_atomic, write_folder
 from forensics.io.tolerant_json import dumps
 
 #: The file that tells a folder of ours from any other; only such a folder is ever replaced.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from forensics.checkpoint import Named, named, whose
-from forensics.formats.checkpoints._header_length import header_bytes
+from forensics.formats.checkpoints.safetensors import header_bytes
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.model import WEIGHTS
 

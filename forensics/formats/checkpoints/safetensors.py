@@ -13,11 +13,23 @@ from math import prod
 from typing import cast
 
 from forensics.checkpoint import named
-from forensics.formats.checkpoints._header_length import LENGTH_BYTES, header_bytes
 from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.facts import ConfigFacts
 from forensics.io.tolerant_json import loads
 from forensics.knowledge.vocabulary import stands_for
+
+LENGTH_BYTES = 8
+#: Headers of the largest models with thousands of experts have some MB; the format itself allows 100 MB.
+_MOST_BYTES = 8 << 20
+
+
+def header_bytes(head: bytes, size_bytes: int) -> int | None:
+    """Length of the header that the first nine bytes state; None where it cannot be one."""
+    if len(head) <= LENGTH_BYTES or head[LENGTH_BYTES:] != b"{":
+        return None
+    length = int.from_bytes(head[:LENGTH_BYTES], "little")
+    return length if 2 <= length <= min(_MOST_BYTES, size_bytes - LENGTH_BYTES) else None
+
 
 _MOST_TENSORS, _MOST_DIM = 200_000, 1 << 40
 _NOTES, _CHARS = 32, 200

@@ -12,9 +12,8 @@ from typing import Protocol
 import numpy as np
 from msgspec import Struct, field
 
-from forensics.formats.tfevents._plan import plan_of
 from forensics.formats.tfevents._points import Batch, Piece, Tags
-from forensics.formats.tfevents._stride import take
+from forensics.formats.tfevents._stride import plan_of, take
 from forensics.formats.tfevents._template import Templates, decode
 from forensics.io.limits import Limits
 from forensics.io.records import tfrecord

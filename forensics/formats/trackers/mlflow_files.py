@@ -15,8 +15,7 @@ from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester,
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import MetricRows, int64
 from forensics.formats.rows.text import Line, head_lines, lines_of, settle
-from forensics.formats.trackers._facts import STATUS, TrackerFacts
-from forensics.formats.trackers.points import Point, TrackedPoints, time_of
+from forensics.formats.trackers.points import STATUS, Point, TrackedPoints, TrackerFacts, time_of
 
 _ROW = lazily(
     rb"(\d{10,13}) ([-+]?(?:(?:\d++(?:\.\d*+)?|\.\d++)(?:e[-+]?\d++)?|nan|inf(?:inity)?))(?: (-?\d{1,19})(?: .*)?)?",

@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from forensics.formats.kit import Limits, Opened, Out, Sniff, ingester
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import MetricRows, int64
-from forensics.formats.trackers._facts import TrackerFacts
 from forensics.formats.trackers._tables import LOG, MLFLOW, every_row, open_tables, settle_database, text, variant
-from forensics.formats.trackers.points import Point, TrackedPoints, time_of
+from forensics.formats.trackers.points import Point, TrackedPoints, TrackerFacts, time_of
 from forensics.io.sqlite import pages as sqlite_pages
 from forensics.io.sqlite.pages import Cell, Database, Row, Table
 

@@ -15,9 +15,8 @@ from typing import cast
 from forensics.formats.kit import InputError, Limits, Opened, Out, Sniff, ingester
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import MetricRows, int64
-from forensics.formats.trackers._facts import TrackerFacts
 from forensics.formats.trackers._tables import LOG, TRACKIO, every_row, open_tables, settle_database, text, variant
-from forensics.formats.trackers.points import Point, TrackedPoints
+from forensics.formats.trackers.points import Point, TrackedPoints, TrackerFacts
 from forensics.io.sqlite import pages as sqlite_pages
 from forensics.io.sqlite.pages import Database, Row, Table
 from forensics.io.tolerant_json import loads

@@ -9,7 +9,7 @@ import pytest
 
 from forensics.errors import NotMine
 from forensics.formats.checkpoints import safetensors as safetensors_header
-from forensics.formats.checkpoints._header_length import header_bytes
+from forensics.formats.checkpoints.safetensors import header_bytes
 
 Run = Callable[..., Any]
 READ = safetensors_header.read

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.formats.trace._cut import equal
+from forensics.formats.trace._skip import equal
 
 
 def test_a_literal_that_ends_with_the_block_is_found_there() -> None:

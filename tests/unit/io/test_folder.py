@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forensics.errors import UsageError
-from forensics.io.folder import write_folder
+from forensics.io.atomic import write_folder
 
 FILES = {"a/b/one.bin": b"\x00\xff", "mark.json": b"{}"}
 
