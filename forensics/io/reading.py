@@ -17,12 +17,11 @@ from msgspec import Struct
 from forensics.errors import InputError, LimitExceeded, PlaceError
 from forensics.io.blocks import Block, cut_blocks
 from forensics.io.budget import Budget
-from forensics.io.decompress import compression_of, expanded, plain
+from forensics.io.decompress import as_utf8, compression_of, expanded, gathered, plain
 from forensics.io.disk import Disk, HeldBytes, Ledger, Lost, OpenFile, Piece, let_go
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Place
-from forensics.io.text_stream import as_utf8, gathered
 from forensics.model import Issue, Source
 from forensics.values import replace
 

@@ -18,7 +18,7 @@ import polars as pl
 from msgspec import Struct, field
 
 from forensics.dialects import _lines, prefixes
-from forensics.dialects.events.code import SOURCE
+from forensics.dialects.events.signatures import SOURCE
 from forensics.knowledge.libraries import is_library, is_library_frame
 from forensics.patterns import lazily
 

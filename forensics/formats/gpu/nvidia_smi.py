@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from msgspec import Struct, field
 
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
+from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows
 from forensics.formats.rows.text import head_lines, lines_of, settle
-from forensics.io.tolerant_json import dumps
 
 _FIELD = lazily(
     r"(?:utilization|memory|temperature|power|enforced\.power|clocks|clocks_throttle_reasons|clocks_event_reasons|ecc"
@@ -104,10 +104,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
             _model(cells, header, device, models)
             seq += 1
     rows.close()
-    if models:
-        keys = [f"gpu.{device}.name" for device in models]
-        values = [dumps(name, compact=True).decode() for name in models.values()]
-        out.rows("facts", {"key": keys, "value": values, "family": ["env"] * len(keys)})
+    write_facts(out, ((f"gpu.{device}.name", name, "env") for device, name in models.items()))
     out.format("nvidia-smi csv without a header" if header.bare else "nvidia-smi csv")
     settle(opened, out, records=seq, lost_bytes=lost, reason="lines that do not fit the columns")
 

@@ -22,12 +22,12 @@ from msgspec import Struct, field
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
+from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import JsonLines, JsonList, number, offsets_of, places, record_of
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
 from forensics.formats.rows.splits import Splits
 from forensics.formats.rows.text import Line, document, settle, settle_document
 from forensics.io.budget import Budget
-from forensics.io.tolerant_json import dumps
 from forensics.patterns import lazily
 
 _AXES = frozenset((*STEPS, *EPOCHS, *TIMES))
@@ -55,7 +55,7 @@ class _State(Struct):
     splits: Splits = field(default_factory=Splits)
     seq: int = 0
     most: float | None = None
-    config: Mapping[str, str] = field(default_factory=dict[str, str])
+    config: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 @ingester(
@@ -108,20 +108,17 @@ def _read(records: Iterable[tuple[Line, dict[str, object]]], opened: Opened, row
 
 
 def _facts(state: _State, out: Out) -> None:
-    found = [(key, value, "config") for key, value in state.config.items()]
-    if (whole := int64(state.most)) is not None:
-        found.append(("max_steps", str(whole), "progress"))
-    if found:
-        keys, values, families = zip(*found, strict=True)
-        out.rows("facts", {"key": keys, "value": values, "family": families})
+    told = [(key, value, "config") for key, value in state.config.items()]
+    whole = int64(state.most)
+    write_facts(out, told if whole is None else [*told, ("max_steps", whole, "progress")])
 
 
-def _config(record: dict[str, object], budget: Budget) -> Iterator[tuple[str, str]]:
+def _config(record: dict[str, object], budget: Budget) -> Iterator[tuple[str, object]]:
     inside = record.get(_CONFIG)
     if isinstance(inside, dict):
         for key, cell in budget.each(_flat(cast("dict[str, object]", inside)), itemgetter(0)):
             if isinstance(cell, (str, int, float)):
-                yield key.replace("/", "."), dumps(cell, compact=True).decode()
+                yield key.replace("/", "."), cell
 
 
 def _sniff(records: Sequence[bytes], budget: Budget) -> None:

@@ -11,10 +11,11 @@ from typing import cast
 from forensics.dialects.spec import Name
 from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.delimited import complaint, rows_of
+from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows, nanoseconds
 from forensics.formats.rows.text import settle
-from forensics.io.tolerant_json import dumps, loads
+from forensics.io.tolerant_json import loads
 
 _HEADER = ("r", "l", "t")
 _MEANS = {"r": Name("episode_reward"), "l": Name("episode_length")}
@@ -73,8 +74,5 @@ def _start(comment: bytes, out: Out) -> float | None:
         return None
     told = cast("dict[str, object]", found)
     kept = {key: value for key, value in told.items() if isinstance(value, (str, int, float))}
-    if kept:
-        values = [dumps(value, compact=True).decode() for value in kept.values()]
-        keys = [f"monitor.{key}" for key in kept]
-        out.rows("facts", {"line": [1] * len(kept), "key": keys, "value": values, "family": ["config"] * len(kept)})
+    write_facts(out, ((f"monitor.{key}", value, "config") for key, value in kept.items()), line=1)
     return number(told.get("t_start"))

@@ -18,12 +18,12 @@ from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import EPOCHS, STEPS, TIMES, first_of
 from forensics.formats.rows.delimited import MOST_COLUMNS, Row, Sizes, Stretch, complaint, first_rows, stretches_of
+from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows, Places, int64, unix_ns, unix_ns_of
 from forensics.formats.rows.text import settle
 from forensics.formats.wandb.exports.columns import INDEX, is_chart, is_history
 from forensics.io.columns import owned
-from forensics.io.tolerant_json import dumps
 from forensics.values import replace
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class _State(Struct):
     first_name: str = ""
     seq: int = 0
     lost_bytes: int = 0
-    config: dict[str, str] = field(default_factory=dict[str, str])
+    config: dict[str, object] = field(default_factory=dict[str, object])
 
 
 @ingester(
@@ -80,9 +80,7 @@ def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -
         else:
             _many(part, delimiter, sizes.least_lines, state, out)
     state.rows.close()
-    if state.config:
-        keys, values = zip(*state.config.items(), strict=True)
-        out.rows("facts", {"key": keys, "value": values, "family": ["config"] * len(keys)})
+    write_facts(out, ((key, value, "config") for key, value in state.config.items()))
     out.format(_variant(header, opened.source.path))
     settle(opened, out, records=state.seq, lost_bytes=state.lost_bytes, reason="rows that do not fit the header")
 
@@ -202,7 +200,7 @@ def _remember(state: _State, name: str, cells: list[str]) -> None:
     key = name.removeprefix(_CONFIG).replace("/", ".")
     if key not in state.config and len(state.config) < _FACTS and cells and cells[0].strip():
         value = number(cells[0].strip())
-        state.config[key] = dumps(cells[0].strip() if value is None else value, compact=True).decode()
+        state.config[key] = cells[0].strip() if value is None else value
 
 
 def _variant(header: _Header, path: str) -> str:

@@ -16,10 +16,11 @@ from typing import cast
 from forensics.checkpoint import named
 from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
+from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import Places, number, places, records_before_damage
 from forensics.formats.rows.metrics import At, MetricRows, int64
 from forensics.formats.rows.text import document, settle_document
-from forensics.io.tolerant_json import dumps, loads
+from forensics.io.tolerant_json import loads
 
 _PROGRESS = ("global_step", "max_steps", "epoch", "num_train_epochs", "best_metric", "best_global_step", "total_flos")
 _CONFIG = ("logging_steps", "save_steps", "eval_steps", "train_batch_size", "num_input_tokens_seen")
@@ -97,15 +98,9 @@ def _is_filtered(record: Mapping[str, object]) -> bool:
 
 
 def _facts(state: Mapping[str, object], out: Out) -> None:
-    rows = [
-        (key, dumps(state[key], compact=True).decode(), family)
-        for keys, family in ((_PROGRESS, "progress"), (_CONFIG, "config"), (_TEXT, "progress"))
-        for key in keys
-        if isinstance(state.get(key), (int, float, str))
-    ]
-    if rows:
-        keys, values, families = zip(*rows, strict=True)
-        out.rows("facts", {"key": keys, "value": values, "family": families})
+    families = ((_PROGRESS, "progress"), (_CONFIG, "config"), (_TEXT, "progress"))
+    told = ((key, state.get(key), family) for keys, family in families for key in keys)
+    write_facts(out, (row for row in told if isinstance(row[1], (int, float, str))))
 
 
 def _checkpoint(path: str, out: Out, *, broken: bool) -> bool:

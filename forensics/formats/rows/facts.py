@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct, field
 
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.secrets import masked
 from forensics.io.tolerant_json import dumps
+
+
+def write_facts(out: Out, rows: Iterable[tuple[str, object, str]], line: int | None = None) -> None:
+    """Hand facts (key, value, family) to the sink, those of the line that they stand on where it is given."""
+    if found := list(rows):
+        keys, values, families = zip(*found, strict=True)
+        texts = [dumps(value, compact=True).decode() for value in values]
+        lines = {} if line is None else {"line": [line] * len(found)}
+        out.rows("facts", {**lines, "key": keys, "value": texts, "family": families})
+
 
 MOST, _KEY_CHARS, _VALUE_CHARS = 10_000, 300, 4_000
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from forensics.errors import InputError, MissingPackage, NotMine
 from forensics.formats.kit import Limits, Opened, Out, Sniff, ingester
+from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.metrics import nanoseconds
 from forensics.formats.tfevents._event import SESSION_START, Event, Value, WireError, parse_event, values
 from forensics.io.optional import optional
@@ -126,15 +127,9 @@ def _value(value: Value, event: Event, record: Record, into: Columns, state: _St
         tag = state.points.tags.number(value.tag)
         into.add(tag, (record.index, record.byte), (event.step, event.wall_time), value.scalar)
     elif plugin == "hparams":
-        _facts(list(hparams_of(value.raw)), state.out)
+        write_facts(state.out, hparams_of(value.raw))
     elif value.is_text and (plugin == "text" or value.tag.endswith("/text_summary")):
         _text(value, event, record, state)
-
-
-def _facts(facts: list[tuple[str, str, str]], out: Out) -> None:
-    if facts:
-        keys, texts, families = zip(*facts, strict=True)
-        out.rows("facts", {"key": keys, "value": texts, "family": families})
 
 
 def _text(value: Value, event: Event, record: Record, state: _State) -> None:
@@ -148,7 +143,7 @@ def _text(value: Value, event: Event, record: Record, state: _State) -> None:
         return
     facts = list(config_of(value.tag, text))
     if facts:
-        _facts(facts, out)
+        write_facts(out, facts)
         return
     row = {
         "seq": record.index,
@@ -195,8 +190,8 @@ def text_of(raw: bytes) -> str | None:
     return "\n".join(part.decode("utf-8", "replace") for part in parts)
 
 
-def hparams_of(raw: bytes) -> Iterator[tuple[str, str, str]]:
-    """Facts (key, JSON value, family) of one value of the hparams plugin."""
+def hparams_of(raw: bytes) -> Iterator[tuple[str, object, str]]:
+    """Facts (key, value, family) of one value of the hparams plugin."""
     value = _held(raw)
     content: bytes = b"" if value is None else value.metadata.plugin_data.content
     data = _message("tensorboard.plugins.hparams.plugin_data_pb2", "HParamsPluginData", content)
@@ -206,13 +201,13 @@ def hparams_of(raw: bytes) -> Iterator[tuple[str, str, str]]:
     for name in sorted(cast("dict[str, Any]", start)):
         kind: str | None = start[name].WhichOneof("kind")
         if kind in {"number_value", "string_value", "bool_value"}:
-            yield name, dumps(getattr(start[name], str(kind)), compact=True).decode(), "config"
+            yield name, getattr(start[name], str(kind)), "config"
     # writers mark success when they start, so only a failure says something
     if data.session_end_info.status == _FAILURE:
-        yield "hparams.session_end", '"failure"', "exit"
+        yield "hparams.session_end", "failure", "exit"
 
 
-def config_of(tag: str, text: str) -> Iterator[tuple[str, str, str]]:
+def config_of(tag: str, text: str) -> Iterator[tuple[str, object, str]]:
     """Facts of a text that is one JSON object, its keys below the tag; nothing for other text."""
     if not text.lstrip().startswith("{"):
         return
@@ -223,4 +218,4 @@ def config_of(tag: str, text: str) -> Iterator[tuple[str, str, str]]:
     if isinstance(data, dict):
         stem = tag.removesuffix("/text_summary")
         for key, value in cast("dict[str, object]", data).items():
-            yield f"{stem}.{key}", dumps(value, compact=True).decode(), "config"
+            yield f"{stem}.{key}", value, "config"

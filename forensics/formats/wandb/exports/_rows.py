@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
 from forensics.formats.rows.out import Out
 from forensics.formats.wandb.exports.columns import HISTORY_AXES, INDEX
-from forensics.io.tolerant_json import dumps
 
 #: Rows that `run.history()` returns unless asked for more: the default of its argument `samples`.
 DEFAULT_SAMPLES = 500
@@ -42,11 +42,9 @@ def state_extent(extent: Extent | None, rows: int, out: Out) -> None:
             f"{missing} steps between them are not in this file; scan_history gives every row",
             count=max(missing, 1),
         )
-    known = "true" if sampled else "false" if missing == 0 else "null"
-    facts = {"export.kind": "history", "export.rows": rows, "export.missing_steps": missing}
-    keys = [*facts, "export.sampled"]
-    values = [*(dumps(value, compact=True).decode() for value in facts.values()), known]
-    out.rows("facts", {"key": keys, "value": values, "family": ["progress"] * len(keys)})
+    facts: dict[str, object] = {"export.kind": "history", "export.rows": rows, "export.missing_steps": missing}
+    facts["export.sampled"] = True if sampled else False if missing == 0 else None
+    write_facts(out, ((key, value, "progress") for key, value in facts.items()))
 
 
 class HistoryRows(Struct):

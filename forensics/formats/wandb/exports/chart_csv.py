@@ -13,12 +13,12 @@ from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.delimited import Row, complaint, first_rows, rows_of
+from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
 from forensics.formats.rows.text import settle
 from forensics.formats.wandb.exports._rows import SAMPLED
 from forensics.formats.wandb.exports.columns import Chart, Column, chart_of
-from forensics.io.tolerant_json import dumps
 
 _SAMPLE_ROWS = 20
 _RUNS = 100
@@ -121,6 +121,4 @@ def _state_sampling(state: _State, out: Out) -> None:
         "export.axis": state.chart.axis[:200],
         "export.runs": [run[:200] for run in runs[:_RUNS]],
     }
-    values = [dumps(value, compact=True).decode() for value in facts.values()]
-    size = len(facts)
-    out.rows("facts", {"line": [1] * size, "key": list(facts), "value": values, "family": ["progress"] * size})
+    write_facts(out, ((key, value, "progress") for key, value in facts.items()), line=1)

@@ -14,12 +14,13 @@ from operator import itemgetter
 from typing import cast
 
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
+from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import JsonLines, JsonList, number, places, record_of
 from forensics.formats.rows.metrics import MetricRows
 from forensics.formats.rows.text import document, settle, settle_document
 from forensics.formats.wandb.exports._rows import HistoryRows
 from forensics.formats.wandb.exports.columns import HISTORY_AXES
-from forensics.io.tolerant_json import dumps, loads
+from forensics.io.tolerant_json import loads
 
 _HEAD_BYTES = 1 << 20
 _NESTING = 4
@@ -141,16 +142,15 @@ def _summary(content: dict[str, object], opened: Opened, out: Out) -> None:
     if not any(number(content.get(name)) is not None for name in HISTORY_AXES):
         raise NotMine("neither a history nor a summary")
     rows = list(_leaves(content))[:_FACTS]
-    keys, values = zip(*rows, strict=True)
-    out.rows("facts", {"key": keys, "value": values, "family": ["progress"] * len(rows)})
+    write_facts(out, ((key, value, "progress") for key, value in rows))
     out.format("W&B summary")
     settle_document(opened, out, records=len(rows))
 
 
-def _leaves(content: Record, prefix: str = "summary.", depth: int = 0) -> Iterator[tuple[str, str]]:
+def _leaves(content: Record, prefix: str = "summary.", depth: int = 0) -> Iterator[tuple[str, object]]:
     for key, cell in content.items():
         if isinstance(cell, dict):
             if depth < _NESTING and key != "_wandb":
                 yield from _leaves(cast("Record", cell), f"{prefix}{key}.", depth + 1)
         elif isinstance(cell, (str, int, float)) and len(str(cell)) < 10_000:
-            yield f"{prefix}{key}", dumps(cell, compact=True).decode()
+            yield f"{prefix}{key}", cell
