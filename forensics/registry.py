@@ -32,7 +32,6 @@ _FOLDERS: dict[Kind, str] = {
     "renderers": "forensics.report",
 }
 _MARK = "__forensics__"
-_NOWHERE = Onset()
 
 
 class Sniff(Struct, frozen=True):
@@ -107,16 +106,17 @@ class Rule(Struct, frozen=True):
         title: str,
         because: str,
         evidence: tuple[Evidence, ...],
-        onset: Onset = _NOWHERE,
+        onset: Onset | None = None,
         **fields: Unpack[Fields],
     ) -> Finding:
-        """Make a finding of this rule; what is not given is as its declaration says.
+        """Make a finding of this rule; what is not given is as its declaration says, the onset where its proof is.
 
         Raises:
             TypeError: where neither says how bad or how sure it is.
         """
         told = named({"shape": self.shape, **self.usual, **fields})
-        return Finding(self.id, title=title, because=because, evidence=evidence, onset=onset, **told)
+        began = Onset(evidence[0].step, evidence[0].t_ns, evidence[0].rank) if onset is None and evidence else onset
+        return Finding(self.id, title=title, because=because, evidence=evidence, onset=began or Onset(), **told)
 
 
 class Renderer(Struct, frozen=True):
@@ -154,8 +154,8 @@ class Registry(Struct, frozen=True):
 
 def rule(
     name: str,
+    needs: str | tuple[str, ...],
     *,
-    needs: tuple[str, ...],
     about: Callable[[Any], object] | None = None,
     config: type | None = None,
     shape: ShapeName | None = None,
@@ -163,17 +163,19 @@ def rule(
 ) -> Callable[[Callable[..., Iterator[Finding]]], Rule]:
     """Make a rule of a function that reads the tables `needs`; its findings are `usual` where they say nothing else.
 
-    `name` is `ID slug`, and the rule's page the file `pages/ID.md` beside its module. The shape is that of the id,
-    `config` the class of the function's last parameter, unless another is given. `about` is what a run is asked for
-    first: the function gets it behind the run, and only where there is something.
+    `name` is `ID slug`, `needs` names tables with spaces between them (or is a tuple), and the rule's page is the file
+    `pages/ID.md` beside its module. The shape is that of the id, `config` the class of the function's last parameter,
+    unless another is given. `about` is what a run is asked for first: the function gets it behind the run, and only
+    where there is something.
     """
     rule_id, slug = name.split()
+    tables = tuple(needs.split()) if isinstance(needs, str) else needs
     of = Shape(shape or SHAPES[rule_id[:3]])
 
     def declared(function: Callable[..., Iterator[Finding]]) -> Rule:
         found = cast("FunctionType", function)
         asked = config or _parameter(found, 1 if about is None else 2)
-        return Rule(rule_id, slug, of, needs, found, asked, function.__module__, usual, about)
+        return Rule(rule_id, slug, of, tables, found, asked, function.__module__, usual, about)
 
     return declared
 

@@ -25,7 +25,7 @@ class Worse(Struct, frozen=True):
     alpha: float = 0.05
 
 
-@rule("EVL020 worse-than-baseline", needs=("comparisons",), severity="error")
+@rule("EVL020 worse-than-baseline", "comparisons", severity="error")
 def worse_than_baseline(run: Run, cfg: Worse) -> Findings:
     """Report the metric that fell with the smallest p, and how many did."""
     tested = run.scan("comparisons").filter(pl.col("p").is_not_null()).collect()
@@ -73,7 +73,7 @@ def _at(source: str, line: int | None, quote: str, role: EvidenceRole) -> Eviden
     return Evidence(source=source, locator=Locator(line=line), quote=quote, role=role)
 
 
-@rule("EVL021 unlike-baseline", needs=("comparisons",), confidence="high")
+@rule("EVL021 unlike-baseline", "comparisons", confidence="high")
 def unlike_baseline(run: Run, cfg: Fallen) -> Findings:
     """Report the first metric that cannot be compared, and how many cannot."""
     rows = run.collect("comparisons").filter(pl.col("blocks").is_not_null()).to_dicts()

@@ -17,7 +17,7 @@ _MOST = 20_000
 
 @rule(
     "EVL014 eval-settings-change",
-    needs=("evals", "eval_samples", "facts", "metrics"),
+    "evals eval_samples facts metrics",
     confidence="high",
     cause="eval_settings_change",
     causal="context",
@@ -50,7 +50,7 @@ class Unexplained(Struct, frozen=True):
 
 @rule(
     "EVL018 eval-unexplained",
-    needs=("evals", "eval_samples", "facts", "metrics"),
+    "evals eval_samples facts metrics",
     severity="warning",
     confidence="medium",
     cause="cause_not_recorded",
@@ -70,7 +70,6 @@ def unexplained(run: Run, cfg: Unexplained) -> Findings:
         f"{name_of(after)} is {after['value']:.4g} and was {before['value']:.4g}; nothing recorded explains it",
         f"{errors:.1f} standard errors apart" + (f"; {'; '.join(u.words for u in care[:4])}" if care else ""),
         proof(result_evidence(after), result_evidence(before)),
-        Onset(step=after["step"]),
         numbers={"errors": errors, "pairs": len(alike)},
     )
 

@@ -13,7 +13,7 @@ from forensics.rules.bad_eval.falls import Fallen
 from forensics.rules.kit import Finding, Findings, Onset, Run, checkpoint_evidence, proof, rule
 
 
-@rule("EVL015 eval-of-another-step", needs=("evals", "eval_samples", "facts", "metrics"), cause="wrong_checkpoint")
+@rule("EVL015 eval-of-another-step", "evals eval_samples facts metrics", cause="wrong_checkpoint")
 def wrong_checkpoint(run: Run, cfg: Fallen) -> Findings:
     """Report each file of results that is filed under another step than that of its weights."""
     found = diagnosed(run)
@@ -46,7 +46,7 @@ class EarlierCheckpoint(Struct, frozen=True):
 
 @rule(
     "EVL025 earlier-checkpoint-evaluated",
-    needs=("evals", "checkpoints"),
+    "evals checkpoints",
     confidence="medium",
     cause="earlier_checkpoint",
     causal="context",
@@ -70,7 +70,6 @@ def earlier_checkpoint(run: Run, cfg: EarlierCheckpoint) -> Findings:
         f"the checkpoint of step {row['step']} was evaluated, the last one is of step {last['step']}",
         "a much later checkpoint exists and was not evaluated",
         proof(result_evidence(row), checkpoint_evidence(last)),
-        Onset(step=row["step"]),
         severity="warning" if is_only else "info",
         numbers={"evaluated": row["step"], "last": last["step"]},
         next=(f"evaluate the checkpoint of step {last['step']} with the same command",),

@@ -34,7 +34,7 @@ class Fallen(Struct, frozen=True):
     lost: float = 0.2
 
 
-@rule("EVL013 eval-falls", needs=("evals", "eval_samples", "facts", "metrics"))
+@rule("EVL013 eval-falls", "evals eval_samples facts metrics")
 def falls(run: Run, cfg: Fallen) -> Findings:
     """Report the first evaluation whose scores fell, and the setting that changed with it."""
     found = diagnosed(run)

@@ -37,7 +37,7 @@ class ScoreFalls(Struct, frozen=True):
     back: float = 0.1
 
 
-@rule("EVL022 score-falls", needs=("metrics",), severity="warning", confidence="medium", cause="overfitting")
+@rule("EVL022 score-falls", "metrics", severity="warning", confidence="medium", cause="overfitting")
 def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
     """Report the score that broke off, else the one that fell furthest from its best."""
     broken = next(_breaks(run, cfg), None)
@@ -149,13 +149,7 @@ class AveragedWorse(Struct, frozen=True):
     last: int = 3
 
 
-@rule(
-    "EVL023 averaged-weights-worse",
-    needs=("metrics",),
-    severity="warning",
-    confidence="medium",
-    cause="averaged_weights",
-)
+@rule("EVL023 averaged-weights-worse", "metrics", severity="warning", confidence="medium", cause="averaged_weights")
 def averaged_worse(run: Run, cfg: AveragedWorse) -> Findings:
     """Compare each averaged metric with its plain one."""
     every = eval_curves(run)
@@ -196,7 +190,7 @@ _SOUND = 3
 _SHOWN = 3
 
 
-@rule("EVL027 eval-loss-not-a-number", needs=("metrics",), cause="eval_loss_nan")
+@rule("EVL027 eval-loss-not-a-number", "metrics", cause="eval_loss_nan")
 def eval_loss_nan(run: Run) -> Findings:
     """Find the evaluation loss that is no number although the training loss is one."""
     if not watched_series(run).filter((pl.col("role") == "eval") & (pl.col("n_bad") > 0)).height:

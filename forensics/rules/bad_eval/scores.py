@@ -19,7 +19,7 @@ _NOT_A_NUMBER_SHOWN = 5
 
 @rule(
     "EVL010 eval-not-a-number",
-    needs=("evals",),
+    "evals",
     severity="warning",
     confidence="high",
     cause="score_not_a_number",
@@ -37,7 +37,6 @@ def not_a_number(run: Run) -> Findings:
         f"{name_of(first)} is {first['value']}" + (f", and {len(bad) - 1} more scores" if len(bad) > 1 else ""),
         "a score that is not a number means that nothing finite was scored",
         proof(*map(result_evidence, bad[:_NOT_A_NUMBER_SHOWN])),
-        Onset(step=first["step"]),
         numbers={"scores": len(bad)},
     )
 
@@ -46,12 +45,7 @@ _LIMITED_SHOWN = 3
 
 
 @rule(
-    "EVL011 eval-limited",
-    needs=("evals",),
-    severity="warning",
-    confidence="high",
-    cause="evaluation_limited",
-    causal="context",
+    "EVL011 eval-limited", "evals", severity="warning", confidence="high", cause="evaluation_limited", causal="context"
 )
 def limited(run: Run) -> Findings:
     """Report results of a limited evaluation, once."""
@@ -68,7 +62,6 @@ def limited(run: Run) -> Findings:
         f"{rows[0]['task']} was evaluated on {rows[0]['n'] or '?'} of {whole} documents (limit {limit})",
         "the first documents of a task are not a random sample of it",
         proof(*map(result_evidence, rows[:_LIMITED_SHOWN])),
-        Onset(step=rows[0]["step"]),
         numbers={"tasks": len(rows), "documents": rows[0]["n"] or 0},
     )
 
@@ -90,14 +83,7 @@ class TooSmall(Struct, frozen=True):
     half_width: float = 0.05
 
 
-@rule(
-    "EVL016 eval-too-small",
-    needs=("evals",),
-    severity="info",
-    confidence="high",
-    cause="too_few_documents",
-    causal="context",
-)
+@rule("EVL016 eval-too-small", "evals", severity="info", confidence="high", cause="too_few_documents", causal="context")
 def too_small(run: Run, cfg: TooSmall) -> Findings:
     """Report the tasks with the largest errors, once."""
     last = [rows[-1] for key, rows in courses(run).items() if is_share(key[1])]
@@ -111,7 +97,6 @@ def too_small(run: Run, cfg: TooSmall) -> Findings:
         f"{name_of(first)} is {first['value']:.3g} ± {2 * _error(first):.2g} (95 %): too few documents",
         f"{len(wide)} scores are that uncertain",
         proof(*map(result_evidence, wide[:_TOO_SMALL_SHOWN])),
-        Onset(step=first["step"]),
         numbers={"scores": len(wide), "stderr": _error(first)},
     )
 
@@ -132,14 +117,7 @@ class AtChance(Struct, frozen=True):
     errors: float = 2.0
 
 
-@rule(
-    "EVL012 eval-at-chance",
-    needs=("evals",),
-    severity="warning",
-    confidence="medium",
-    cause="at_chance",
-    causal="symptom",
-)
+@rule("EVL012 eval-at-chance", "evals", severity="warning", confidence="medium", cause="at_chance", causal="symptom")
 def at_chance(run: Run, cfg: AtChance) -> Findings:
     """Report the last results when every task of known chance is at it."""
     last = [rows[-1] for key, rows in courses(run).items() if key[1] in ("acc", "acc_norm")]
@@ -156,7 +134,6 @@ def at_chance(run: Run, cfg: AtChance) -> Findings:
             result_evidence(r, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
             for n, (r, _) in enumerate(known[:_AT_CHANCE_SHOWN])
         ),
-        Onset(step=row["step"]),
         numbers={"tasks": len(tasks), "value": row["value"], "chance": chance},
     )
 
@@ -177,7 +154,7 @@ _FEWEST, _TASKS, _DOCUMENTS = 10, 3, 1000
 _KEY = ("task", "metric", "filter")
 
 
-@rule("EVL017 eval-identical", needs=("evals",), severity="warning", cause="identical_results")
+@rule("EVL017 eval-identical", "evals", severity="warning", cause="identical_results")
 def identical(run: Run) -> Findings:
     """Report the first two files that follow each other in step and time and are equal in every metric."""
     rows = run.collect("evals").filter(pl.col("value").is_finite())
@@ -223,7 +200,7 @@ class AnswersNotFound(Struct, frozen=True):
     other: float = 0.1
 
 
-@rule("EVL019 answers-not-found", needs=("evals",), severity="warning", confidence="high", cause="answers_not_found")
+@rule("EVL019 answers-not-found", "evals", severity="warning", confidence="high", cause="answers_not_found")
 def answers_not_found(run: Run, cfg: AnswersNotFound) -> Findings:
     """Report each task of which one filter finds no answer and another does."""
     rows = run.collect("evals").filter((pl.col("metric") == "exact_match") & pl.col("filter").is_not_null())
@@ -235,6 +212,5 @@ def answers_not_found(run: Run, cfg: AnswersNotFound) -> Findings:
             f"{name_of(low)} is {low['value']:.3g} while {high['filter']} finds {high['value']:.3g}",
             "the same answers are right under one filter and not found under the other",
             proof(result_evidence(low), result_evidence(high)),
-            Onset(step=low["step"]),
             numbers={"strict": low["value"], "other": high["value"]},
         )

@@ -15,7 +15,7 @@ from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
 
 
-@rule("EVL004 decoding-contradicts-itself", needs=("facts",), causal="context")
+@rule("EVL004 decoding-contradicts-itself", "facts", causal="context")
 def decoding_contradicts_itself(run: Run) -> Findings:
     """Look at `do_sample` and `temperature` of each file of generation settings; say it once."""
     facts = run.scan("facts").filter((pl.col("family") == "generation") & pl.col("value").is_not_null()).collect()
@@ -59,7 +59,7 @@ _FEW_BITS = ("model_args.load_in_4bit", "model_args.load_in_8bit", "model_args.q
 _DTYPES = ("model_args.dtype", "model_dtype", "model_args.torch_dtype")
 
 
-@rule("EVL024 evaluated-in-other-precision", needs=("evals", "facts"), confidence="medium", causal="context")
+@rule("EVL024 evaluated-in-other-precision", "evals facts", confidence="medium", causal="context")
 def precision_differs(run: Run) -> Findings:
     """Report the first file of results that was made in a coarser precision."""
     trained = _trained(run)
@@ -105,7 +105,6 @@ def _precision_differs_finding(row: Row, trained: Mapping[str, Any], loaded: str
         f"the model was evaluated with {loaded}, and trained with {trained['key']} = {trained['value']}",
         "the results state how the model was loaded, the settings how it was trained",
         proof(result_evidence(row), fact_evidence(trained)),
-        Onset(step=row["step"]),
         severity="warning" if is_coarse else "info",
         cause=kind,
     )
@@ -114,7 +113,7 @@ def _precision_differs_finding(row: Row, trained: Mapping[str, Any], loaded: str
 _EVALUATED = ("task.dataset_path", "task.hf_repo")
 
 
-@rule("EVL026 trained-on-evaluated", needs=("evals", "facts"), cause="leakage", causal="context")
+@rule("EVL026 trained-on-evaluated", "evals facts", cause="leakage", causal="context")
 def trained_on_evaluated(run: Run) -> Findings:
     """Report the first data set that was trained on and is scored, a held-back split first."""
     tasks = _evaluated(run)

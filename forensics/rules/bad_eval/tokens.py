@@ -19,7 +19,7 @@ from forensics.analyses.evals.vocabulary import (
 from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 
 
-@rule("EVL001 tokens-beyond-vocabulary", needs=("facts",), confidence="medium")
+@rule("EVL001 tokens-beyond-vocabulary", "facts", confidence="medium")
 def tokens_beyond_vocabulary(run: Run) -> Findings:
     """Compare the highest id of the tokenizer with the vocabulary size of the model."""
     rows = embedding_rows(run)
@@ -49,9 +49,7 @@ class MuchLarger(Struct, frozen=True):
     padding: int = 8192
 
 
-@rule(
-    "EVL002 vocabulary-much-larger", needs=("facts",), severity="warning", confidence="low", cause="tokenizer_mismatch"
-)
+@rule("EVL002 vocabulary-much-larger", "facts", severity="warning", confidence="low", cause="tokenizer_mismatch")
 def vocabulary_much_larger(run: Run, cfg: MuchLarger) -> Findings:
     """Compare the number of tokens of the tokenizer with the vocabulary size of the model."""
     rows, tokens = embedding_rows(run), token_ids(run, "n_tokens")
@@ -68,7 +66,7 @@ def vocabulary_much_larger(run: Run, cfg: MuchLarger) -> Findings:
     )
 
 
-@rule("EVL003 end-token-differs", needs=("facts",), severity="warning", confidence="low", cause="end_token")
+@rule("EVL003 end-token-differs", "facts", severity="warning", confidence="low", cause="end_token")
 def end_token_differs(run: Run) -> Findings:
     """Look for the tokenizer's end of text among the ids at which generation stops."""
     stated = _end_token(run)
@@ -99,7 +97,7 @@ def _end_token(run: Run) -> tuple[str, Mapping[str, Any]] | None:
     return str(rows["token"][0]), rows.row(0, named=True)
 
 
-@rule("EVL005 embedding-unlike-config", needs=("facts",), confidence="high")
+@rule("EVL005 embedding-unlike-config", "facts", confidence="high")
 def embedding_unlike_config(run: Run) -> Findings:
     """Compare the rows of the embedding with the size that the settings beside it state."""
     rows = weight_rows(run)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.objective import reinforced
 from forensics.knowledge.errors import telling
-from forensics.rules.kit import Finding, Findings, Run, event_evidence, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Run, event_evidence, proof, rule
 
 
 class Zero(Struct, frozen=True):
@@ -18,7 +18,7 @@ class Zero(Struct, frozen=True):
     many: int = 5
 
 
-@rule("EVL028 score-zero", needs=("metrics", "events"), severity="warning", cause="score_zero")
+@rule("EVL028 score-zero", "metrics events", severity="warning", cause="score_zero")
 def score_zero(run: Run, cfg: Zero) -> Findings:
     """Find scores that are zero in every evaluation, by the numbers or by the table that pycocotools prints."""
     found = None if reinforced(run) else _of_numbers(run, cfg) or _of_tables(run, cfg)
@@ -35,7 +35,6 @@ def _of_numbers(run: Run, cfg: Zero) -> Finding | None:
         f"{one.name} is 0 in every one of {len(one.values)} evaluations",
         "no other score of the evaluations is above zero",
         proof(one.row(0), one.row(-1)),
-        onset_at(one.row(0)),
         confidence="medium" if len(one.values) >= cfg.many else "low",
         numbers={"evaluations": len(one.values)},
     )
@@ -52,7 +51,6 @@ def _of_tables(run: Run, cfg: Zero) -> Finding | None:
         f"the average precision is 0 in {events.height} evaluation" + ("s" if events.height > 1 else ""),
         "no evaluation of the log is above zero",
         proof(event_evidence(first), event_evidence(last) if events.height > 1 else None),
-        onset_at({**first, "at": first["step"]}),
         confidence="medium" if events.height >= cfg.many else "low",
         numbers={"evaluations": events.height},
     )

@@ -32,7 +32,7 @@ _BLOCK = lazily(r"^\W*(?:exitcode|traceback)\s*:")
 _LOCAL_RANK = lazily(r"\blocal_rank: (\d{1,6})\b")
 
 
-@rule("CRH002 signal-death", needs=("events", "metrics"), severity="error", confidence="medium")
+@rule("CRH002 signal-death", "events metrics", severity="error", confidence="medium")
 def signal_death(run: Run) -> Findings:
     """Find the first process that died of a signal."""
     found = in_order(f for f in standing(run) if death_of(f.code))
@@ -72,12 +72,7 @@ def _local_rank(quote: str) -> int | None:
     return int(hit[1]) if hit else None
 
 
-@rule(
-    "CRH003 peer-lost",
-    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
-    severity="error",
-    confidence="low",
-)
+@rule("CRH003 peer-lost", "collectives events facts metrics sources stack_frames", severity="error", confidence="low")
 def peer_lost(run: Run) -> Findings:
     """Find complaints that a process is gone."""
     every = standing(run)
@@ -114,13 +109,7 @@ _RELATED = 3
 _ORDINALS = ("first", "second", "third")
 
 
-@rule(
-    "CRH004 worker-exit",
-    about=unexplained_exit,
-    needs=("events", "metrics", "sources"),
-    severity="error",
-    causal="symptom",
-)
+@rule("CRH004 worker-exit", "events metrics sources", about=unexplained_exit, severity="error", causal="symptom")
 def worker_exit(run: Run, end: GroupEnd) -> Findings:
     """Find the exit of a worker that nothing else explains."""
     named = end.rank is not None and not end.alike

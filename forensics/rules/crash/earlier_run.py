@@ -15,7 +15,7 @@ from forensics.rules.kit import Findings, Run, rule
 
 @rule(
     "CRH006 earlier-run-failed",
-    needs=("events", "metrics"),
+    "events metrics",
     severity="info",
     confidence="high",
     cause="earlier_run_failed",

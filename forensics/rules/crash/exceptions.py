@@ -25,11 +25,7 @@ _OF_LIBRARY = "it was raised inside {library}, and neither later steps nor a suc
 _OF_HOST = "the driver or the kernel reported it, and neither later steps nor a success marker follow it"
 
 
-@rule(
-    "CRH001 uncaught-exception",
-    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
-    severity="error",
-)
+@rule("CRH001 uncaught-exception", "collectives events facts metrics sources stack_frames", severity="error")
 def uncaught_exception(run: Run) -> Findings:
     """Find the first exception of the program's own that the run did not survive."""
     found = in_order(
@@ -105,9 +101,7 @@ def _cause(failure: Failure, *, several: bool) -> str:
 _KINDS = 4
 
 
-@rule(
-    "CRH005 caught-exception", needs=("events", "metrics"), severity="info", cause="caught_exception", causal="context"
-)
+@rule("CRH005 caught-exception", "events metrics", severity="info", cause="caught_exception", causal="context")
 def caught_exception(run: Run) -> Findings:
     """Count the exceptions that were survived."""
     found = [f for f in failures(run) if f.cleared in {"progress", "finished", "recurring"} and f.exception]

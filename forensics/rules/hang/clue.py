@@ -20,7 +20,7 @@ from forensics.store.run import Run
 from forensics.values import field_names
 
 #: Tables that tell of the ranks of a job, and of what they wait for.
-RANKS = ("collectives", "events", "facts", "metrics", "sources", "stack_frames")
+RANKS = "collectives events facts metrics sources stack_frames"
 
 
 class Clue(Struct, frozen=True):
@@ -64,13 +64,11 @@ class ClueRule(Rule, frozen=True):
             )
 
 
-def gives_clues(
-    name: str, *, needs: tuple[str, ...] = RANKS, config: type | None = None
-) -> Callable[[ClueSource], ClueRule]:
+def gives_clues(name: str, needs: str = RANKS, *, config: type | None = None) -> Callable[[ClueSource], ClueRule]:
     """Make a rule of a function that gives clues; a new file with one is a new kind of evidence for the decider."""
 
     def declared(source: ClueSource) -> ClueRule:
-        made = rule(name, needs=needs, config=config)(cast("Any", source))
+        made = rule(name, needs, config=config)(cast("Any", source))
         return ClueRule(**{one: getattr(made, one) for one in field_names(made)})
 
     return declared

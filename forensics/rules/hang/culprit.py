@@ -8,6 +8,7 @@ from forensics.case.errors.exits import NONZERO
 from forensics.case.last_steps import last_step
 from forensics.case.rank_spans import ranks_text
 from forensics.knowledge.causes import causes
+from forensics.rules.hang.clue import RANKS
 from forensics.rules.hang.decide import Decision, decision
 from forensics.rules.kit import Evidence, Findings, Onset, Run, rule
 
@@ -16,9 +17,7 @@ _EVIDENCE = 6
 _TOLD_ELSEWHERE = frozenset({"oom", "nan"})
 
 
-@rule(
-    "HNG003 culprit", needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"), severity="error"
-)
+@rule("HNG003 culprit", RANKS, severity="error")
 def culprit(run: Run) -> Findings:
     """Name the culprit of a failure of several ranks."""
     found = decision(run)

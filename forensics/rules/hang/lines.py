@@ -56,7 +56,7 @@ def _ranks(row: Mapping[str, Any], hit: re.Match[str]) -> Sequence[int]:
 _OF_RANK = 3.0
 
 
-@gives_clues("HNG017 host-lines", needs=("events",))
+@gives_clues("HNG017 host-lines", "events")
 def host_lines(run: Run) -> Iterator[Clue]:
     """One clue for each kind of fault and rank."""
     pids = {e.pid: e.rank for e in exits(run).by_rank.values()}
@@ -75,7 +75,7 @@ def host_lines(run: Run) -> Iterator[Clue]:
                 yield Clue(named, clue.cause, weight, "host", f"{clue.words}{whose}", (event_evidence(row),))
 
 
-@gives_clues("HNG015 frozen-process", needs=("events",))
+@gives_clues("HNG015 frozen-process", "events")
 def frozen(run: Run) -> Iterator[Clue]:
     """Stopped and uninterruptible processes."""
     rows = (
@@ -104,7 +104,7 @@ _SAID = lazily(
 )
 
 
-@gives_clues("HNG010 fingerprints-differ", needs=("events", "metrics"))
+@gives_clues("HNG010 fingerprints-differ", "events metrics")
 def fingerprints(run: Run) -> Iterator[Clue]:
     """The vote over what ranks say of themselves."""
     said: dict[int, Signature] = {}
@@ -155,7 +155,7 @@ def _of_one(said: Mapping[int, Signature], told: Mapping[int, Signature], proof:
     )
 
 
-@gives_clues("HNG016 last-words", needs=("events", "metrics"))
+@gives_clues("HNG016 last-words", "events metrics")
 def last_words(run: Run) -> Iterator[Clue]:
     """One clue for each rank whose last words are telling, when few ranks say so."""
     seen = last_seen(run)

@@ -31,7 +31,7 @@ class Start(Struct, frozen=True):
 
 @rule(
     "HNG022 stuck-before-first-step",
-    needs=("events", "metrics"),
+    "events metrics",
     severity="error",
     confidence="medium",
     cause="stuck_before_first_step",
@@ -73,7 +73,7 @@ class Silence(Struct, frozen=True):
     fewest: int = 4
 
 
-@rule("HNG018 log-silence", needs=("events", "metrics"), cause="silent_stall")
+@rule("HNG018 log-silence", "events metrics", cause="silent_stall")
 def log_silence(run: Run, cfg: Silence) -> Findings:
     """Find a stop from outside that came long after the last training record of the same log."""
     found = standing(run)

@@ -15,7 +15,7 @@ _FAILED = lazily(r"(?:NCCL )?health check failed at step (?P<step>\d{1,12})")
 
 @rule(
     "HNG019 liveness-probe-failed",
-    needs=("events", "metrics"),
+    "events metrics",
     severity="error",
     confidence="medium",
     cause="partial_participation",
@@ -36,13 +36,7 @@ def health_check(run: Run) -> Findings:
         return
 
 
-@rule(
-    "HNG020 no-liveness-probe",
-    needs=("events", "facts", "metrics"),
-    severity="info",
-    confidence="medium",
-    causal="context",
-)
+@rule("HNG020 no-liveness-probe", "events facts metrics", severity="info", confidence="medium", causal="context")
 def probe_off(run: Run) -> Findings:
     """Advise on settings when a run hung."""
     if not any(f.shape == "hang" for f in standing(run)):

@@ -15,6 +15,7 @@ from forensics.case.world import world
 from forensics.knowledge.errors import by_id, telling
 from forensics.knowledge.signals import code_of, is_sent
 from forensics.rules._errors import evidence_of
+from forensics.rules.hang.clue import RANKS
 from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, proof, rule
 
 _HALF_HOUR_S = 1800
@@ -26,13 +27,7 @@ class Teardown(Struct, frozen=True):
     teardown_s: int = 60
 
 
-@rule(
-    "HNG002 shutdown-hang",
-    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
-    severity="error",
-    confidence="medium",
-    cause="shutdown_hang",
-)
+@rule("HNG002 shutdown-hang", RANKS, severity="error", confidence="medium", cause="shutdown_hang")
 def shutdown_hang(run: Run, cfg: Teardown) -> Findings:
     """Find a process that stayed alive after the run had finished."""
     torn = in_order(f for f in failures(run) if f.cleared == "teardown")

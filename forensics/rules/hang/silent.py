@@ -15,7 +15,7 @@ from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
 from forensics.rules._errors import evidence_of, of_failure, onset_of, ranks_of, when
-from forensics.rules.hang.clue import Clue, gives_clues, of_seen
+from forensics.rules.hang.clue import RANKS, Clue, gives_clues, of_seen
 from forensics.rules.kit import Evidence, Findings, Run, rule
 
 _SHOWN = 3
@@ -80,12 +80,7 @@ def _proof(run: Run, said: Complaints, ranks: tuple[int, ...]) -> tuple[Evidence
     )
 
 
-@rule(
-    "HNG001 log-says-hang",
-    needs=("collectives", "events", "facts", "metrics", "sources", "stack_frames"),
-    severity="error",
-    confidence="medium",
-)
+@rule("HNG001 log-says-hang", RANKS, severity="error", confidence="medium")
 def log_says_hang(run: Run) -> Findings:
     """Find time-outs that ended the run, and the ranks that did not report one."""
     found = in_order(f for f in standing(run) if f.shape == "hang")

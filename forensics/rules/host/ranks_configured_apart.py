@@ -27,7 +27,7 @@ _OWN = frozenset({"workers", "map_workers", "prefetch", "pin_memory", "allocator
 
 @rule(
     "HST003 ranks-configured-apart",
-    needs=("facts", "sources"),
+    "facts sources",
     severity="warning",
     confidence="medium",
     cause="ranks_configured_apart",

@@ -71,7 +71,7 @@ _SHOWN = 4
 
 @rule(
     "HST002 one-metric-many-stores",
-    needs=("metrics",),
+    "metrics",
     severity="info",
     confidence="high",
     cause="many_stores",
@@ -91,6 +91,7 @@ def one_metric_many_stores(run: Run) -> Findings:
         f"{len(files)} files hold the same {', '.join(names[:3])}: one run, counted once",
         "; ".join(relation(link) for link in links[:_SHOWN]) + more,
         tuple(dict.fromkeys(evidence)),
+        Onset(),
         numbers={
             "files": len(files),
             "series_left_out": found.left_out.height,
@@ -117,7 +118,7 @@ _TITLES = {
 _WATCHED = ("loss", "grad_norm")
 
 
-@rule("HST001 stores-disagree", needs=("metrics",), causal="context")
+@rule("HST001 stores-disagree", "metrics", causal="context")
 def stores_disagree(run: Run) -> Findings:
     """Report each metric in which two stores differ, once for each way in which they do."""
     told: set[tuple[str, str]] = set()
@@ -157,7 +158,6 @@ def _finding(run: Run, link: Link, match: Match, found: tuple[str, pl.DataFrame]
         f"{a['source']} {_TITLES[cause].format(**words)}",
         f"{clashes.height} of {match.aligned} aligned records differ; {relation(link)}",
         (metric_evidence(a), metric_evidence(b, EvidenceRole.CONTRADICTS)),
-        Onset(step=step, t_ns=a["t_ns"], rank=a["rank"]),
         shape=Shape.NAN if hidden else Shape.LEARNING,
         severity="warning" if hidden and match.a.name in _WATCHED else "info",
         confidence="high" if hidden else "medium",

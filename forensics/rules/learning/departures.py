@@ -39,7 +39,7 @@ _EARLY, _FELL = 0.25, 0.9
 _MAJOR = 2.0
 
 
-@rule("LRN001 diverged", needs=("metrics",), config=Limits)
+@rule("LRN001 diverged", "metrics", config=Limits)
 def diverged(run: Run) -> Findings:
     """Find the source whose training loss left its best level for good: the worst first, then the earliest onset."""
     if reinforced(run):
@@ -167,7 +167,6 @@ def _swinging(loss: Loss) -> Finding:
         f"{curve.raw_name} swings by a factor of {factor:.2g} from record to record around {middle:.2g}",
         "small enough updates move a loss of that size by far less",
         proof(curve.row(0), curve.row(-1)),
-        onset_at(curve.row(0)),
         severity="warning",
         confidence="medium",
         cause="diverged_from_start",
@@ -175,7 +174,7 @@ def _swinging(loss: Loss) -> Finding:
     )
 
 
-@rule("LRN004 loss-level-shift", needs=("metrics",), confidence="medium", cause="level_shift", config=Limits)
+@rule("LRN004 loss-level-shift", "metrics", confidence="medium", cause="level_shift", config=Limits)
 def loss_level_shift(run: Run) -> Findings:
     """Find the largest lasting step upwards."""
     if reinforced(run):
@@ -216,7 +215,7 @@ _FREQUENT, _SEVERE = 3, 2.5
 _COSTLY = 0.2
 
 
-@rule("LRN003 loss-spike-recovered", needs=("metrics", "facts"), config=Limits)
+@rule("LRN003 loss-spike-recovered", "metrics facts", config=Limits)
 def loss_spike(run: Run) -> Findings:
     """Note the spikes of the curve that has most of them."""
     if reinforced(run):

@@ -31,7 +31,7 @@ class Apart(Struct, frozen=True):
     moves: float = 0.5
 
 
-@rule("LRN020 eval-apart", needs=("metrics", "facts"), severity="warning")
+@rule("LRN020 eval-apart", "metrics facts", severity="warning")
 def eval_apart(run: Run, cfg: Apart) -> Findings:
     """Find the first evaluation loss that lies apart from the training loss of its source."""
     regime = regime_of(run)
@@ -71,7 +71,6 @@ def _finding(evals: Curve, levels: Floats, side: str, cause: str, *, sure: bool)
         f" {number(float(evals.values[-1]))} beside {number(float(levels[-1]))} at last"
         + (": overfitting would grow" if side == "above" else ""),
         proof(evals.row(0), evals.row(-1)),
-        onset_at(evals.row(0)),
         confidence="medium" if sure else "low",
         cause=cause,
         numbers={"gap": gap, "train": level},
@@ -89,7 +88,7 @@ class FrozenEval(Struct, frozen=True):
     digits: int = 5
 
 
-@rule("LRN034 frozen-eval", needs=("metrics",), severity="warning", confidence="medium", cause="frozen_loss")
+@rule("LRN034 frozen-eval", "metrics", severity="warning", confidence="medium", cause="frozen_loss")
 def frozen_eval(run: Run, cfg: FrozenEval) -> Findings:
     """Find the first evaluation loss that moved and then repeats."""
     for evals in curves(run, "eval_loss"):
@@ -130,7 +129,7 @@ class OneScore(Struct, frozen=True):
     learns: float = 0.1
 
 
-@rule("LRN036 eval-score-constant", needs=("metrics",), severity="warning", confidence="medium", cause="one_answer")
+@rule("LRN036 eval-score-constant", "metrics", severity="warning", confidence="medium", cause="one_answer")
 def one_score(run: Run, cfg: OneScore) -> Findings:
     """Find the first evaluation score that is the same number again and again while the loss does not fall."""
     if reinforced(run) or any(fell_by(one) >= cfg.learns for one in losses(run)):
@@ -146,7 +145,6 @@ def one_score(run: Run, cfg: OneScore) -> Findings:
             f"{score.name} is {number(value)} in each of the last {count} evaluations",
             "a model that changes gives other answers, unless it gives every sample the same one",
             proof(score.row(start), score.row(-1)),
-            onset_at(score.row(start)),
             numbers={"value": value, "evaluations": count},
         )
         return

@@ -16,6 +16,7 @@ from forensics.rules.kit import (
     Evidence,
     Finding,
     Findings,
+    Onset,
     Run,
     Severity,
     at_step,
@@ -37,7 +38,7 @@ class Usual(Struct, frozen=True):
     often: int = 3
 
 
-@rule("LRN017 finetune-out-of-range", needs=("metrics", "facts"))
+@rule("LRN017 finetune-out-of-range", "metrics facts")
 def finetune_out_of_range(run: Run, cfg: Usual) -> Findings:
     """Compare settings, loss and gradient norm with the ranges of the regime."""
     regime = regime_of(run)
@@ -49,6 +50,7 @@ def finetune_out_of_range(run: Run, cfg: Usual) -> Findings:
             "; ".join(words for words, _ in said),
             f"the run trains {_KINDS[regime]}",
             proof(*(evidence for _, evidence in said)),
+            Onset(),
             severity="info",
             confidence="low",
             cause="finetune_settings",
@@ -97,7 +99,6 @@ def _level(run: Run, cfg: Usual) -> Findings:
         f"a last {long.raw_name} of {number(level)} {meaning}",
         f"chat data give {usual.lo:g} to {usual.hi:g} ({usual.source})",
         proof(long.row(-1), long.row(0)),
-        onset_at(long.row(-1)),
         severity="warning",
         confidence="medium",
         cause="finetune_loss_high" if high else "finetune_loss_low",

@@ -17,7 +17,7 @@ from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, number, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, number, proof, rule
 
 #: Classes of widely used data sets: 10 (MNIST, CIFAR-10), 100 (CIFAR-100), 1000 (ImageNet).
 _CLASSES = (10, 100, 1000)
@@ -55,7 +55,7 @@ class Flat(Struct, frozen=True):
 FLAT = Flat()
 
 
-@rule("LRN005 loss-not-decreasing", needs=("metrics", "facts"), causal="symptom")
+@rule("LRN005 loss-not-decreasing", "metrics facts", causal="symptom")
 def no_decrease(run: Run, cfg: Flat) -> Findings:
     """Find the longest training loss that never fell."""
     if reinforced(run):
@@ -117,7 +117,6 @@ def _bouncing(curve: Curve, trend: Trend) -> Finding:
         f"{curve.raw_name} bounces around {number(trend.last)} and does not fall",
         f"its noise is {trend.noise.sd:.0%} of its level over {trend.records} records, without a trend",
         proof(curve.row(0), curve.row(-1)),
-        onset_at(curve.row(0)),
         severity="warning",
         confidence="medium",
         cause="loss_bounces",
@@ -144,7 +143,6 @@ def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat, *, sur
         f"a fall of more than {max(cfg.least_fall, cfg.sigmas * trend.fall_error):.1%} would have shown"
         f" over {trend.records} records",
         proof(curve.row(0), curve.row(-1)),
-        onset_at(curve.row(0)),
         severity="warning" if sure else "info",
         confidence="medium" if sure else "low",
         cause="weights_too_small" if _is_tiny(run, curve, cfg) else "loss_crawls" if crawls else "not_learning",
@@ -164,7 +162,7 @@ class Uniform(Struct, frozen=True):
     records: int = 100
 
 
-@rule("LRN007 loss-at-uniform", needs=("metrics", "facts"), cause="uniform_loss")
+@rule("LRN007 loss-at-uniform", "metrics facts", cause="uniform_loss")
 def uniform_loss(run: Run, cfg: Uniform) -> Findings:
     """Find whether the longest training loss never left ln(vocabulary)."""
     if reinforced(run):
@@ -196,7 +194,6 @@ def _uniform_loss_finding(
         f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))} is the cost of chance",
         f"first level {number(trend.first)}, last level {number(trend.last)}, over {trend.records} records",
         proof(curve.row(0), curve.row(-1), *(fact_evidence(s.row) for s in said if s is not None)),
-        onset_at(curve.row(0)),
         severity="info" if mocked else "error" if certain else "warning",
         confidence="high" if certain else "low" if known is None else "medium",
         numbers={"level": trend.last, "ln_vocab": log(vocab), "vocab": vocab},
@@ -219,7 +216,7 @@ class Guessing(Struct, frozen=True):
     fall: float = 0.05
 
 
-@rule("LRN035 eval-guesses", needs=("metrics",), severity="warning", confidence="medium", cause="not_learning")
+@rule("LRN035 eval-guesses", "metrics", severity="warning", confidence="medium", cause="not_learning")
 def guessing(run: Run, cfg: Guessing) -> Findings:
     """Find an evaluation score and its loss that stay at chance."""
     every = eval_curves(run)

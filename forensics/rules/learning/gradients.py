@@ -12,7 +12,7 @@ from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.rl.series import lacks_advantage
 from forensics.case.curves.loss import Curve, curves
-from forensics.rules.kit import Finding, Findings, Run, at_step, number, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Run, at_step, number, proof, rule
 from forensics.rules.learning.flat import FLAT, is_flat
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median, logs, ratio_of
@@ -26,7 +26,7 @@ class ZeroNorm(Struct, frozen=True):
     always: float = 0.95
 
 
-@rule("LRN011 zero-gradnorm", needs=("metrics",), severity="error", confidence="high", cause="no_gradients")
+@rule("LRN011 zero-gradnorm", "metrics", severity="error", confidence="high", cause="no_gradients")
 def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Findings:
     """Find the first gradient norm that is zero while the loss stays."""
     if lacks_advantage(run, cfg.always):
@@ -43,7 +43,6 @@ def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Findings:
             f"{curve.raw_name} is zero in {share:.0%} of the records, and the loss does not fall",
             "no gradient reaches the parameters",
             proof(curve.row(0), curve.row(-1), loss.row(-1)),
-            onset_at(curve.row(0)),
             numbers={"zeros": share, "records": len(curve)},
         )
         return
@@ -63,13 +62,7 @@ class Vanishing(Struct, frozen=True):
     least_fall: float = 0.01
 
 
-@rule(
-    "LRN012 vanishing-gradients",
-    needs=("metrics",),
-    severity="warning",
-    confidence="medium",
-    cause="vanishing_gradients",
-)
+@rule("LRN012 vanishing-gradients", "metrics", severity="warning", confidence="medium", cause="vanishing_gradients")
 def vanishing_gradients(run: Run, cfg: Vanishing) -> Findings:
     """Find the first gradient norm that vanishes above a loss that stays."""
     if reinforced(run):
@@ -121,7 +114,6 @@ def _vanishing_gradients_finding(norm: Curve, loss: Curve, levels: Floats, cfg: 
         f", below a tenth from {at_step(row['at'])}",
         f"the loss stays at {number(median_of(loss.values[-max(5, len(loss) // 5) :]))} meanwhile",
         proof(row, norm.row(-1), loss.row(-1)),
-        onset_at(row),
         numbers={"first": float(levels[0]), "last": float(levels[-1])},
     )
 
@@ -135,7 +127,7 @@ class Growing(Struct, frozen=True):
     window: int = 51
 
 
-@rule("LRN013 growing-gradnorm", needs=("metrics",), confidence="medium", cause="growing_gradients", causal="context")
+@rule("LRN013 growing-gradnorm", "metrics", confidence="medium", cause="growing_gradients", causal="context")
 def growing_gradnorm(run: Run, cfg: Growing) -> Findings:
     """Find the gradient norm that grew most."""
     if reinforced(run):
@@ -178,7 +170,6 @@ def _growing_gradnorm_finding(run: Run, norm: Curve, grown: tuple[int, float, fl
         f"{norm.raw_name} grew from {number(low)} to {number(final)} from {at_step(row['at'])} on",
         "the loss rises over its last half as well" if worse else "the loss does not rise with it",
         proof(row, norm.row(-1), last),
-        onset_at(row),
         severity="warning" if worse else "info",
         numbers={"low": low, "final": final, "ratio": final / low},
     )

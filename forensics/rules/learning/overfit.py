@@ -65,7 +65,7 @@ class Overfit(Struct, frozen=True):
     near: int = 3
 
 
-@rule("LRN002 overfit", needs=("metrics",), confidence="medium", cause="overfit")
+@rule("LRN002 overfit", "metrics", confidence="medium", cause="overfit")
 def overfit(run: Run, cfg: Overfit) -> Findings:
     """Find the first evaluation loss that rises to the end while the training loss falls, the worst kind first."""
     training = [c for c in curves(run, "loss") if len(c) >= cfg.few]
@@ -208,7 +208,7 @@ class Regained(Struct, frozen=True):
     score: float = 0.2
 
 
-@rule("LRN019 never-regained", needs=("metrics",), severity="error", confidence="medium", cause="never_regained")
+@rule("LRN019 never-regained", "metrics", severity="error", confidence="medium", cause="never_regained")
 def never_regained(run: Run, cfg: Regained) -> Findings:
     """Find the first evaluation loss that was never near its best again, with a score that agrees."""
     found = [(curve, best) for curve in curves(run, "eval_loss") if (best := _best(curve, cfg)) is not None]

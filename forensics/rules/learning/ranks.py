@@ -21,7 +21,7 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step
 from forensics.stats.spread import Floats
 
 
-@rule("LRN015 ranks-disagree", needs=("metrics",), confidence="medium", config=Disagree)
+@rule("LRN015 ranks-disagree", "metrics", confidence="medium", config=Disagree)
 def ranks_disagree(run: Run) -> Findings:
     """Name the rank whose loss left those of the others."""
     found = parted(run)
@@ -97,13 +97,7 @@ class Reported(Struct, frozen=True):
     times: float = 3.0
 
 
-@rule(
-    "LRN030 losses-reported-apart",
-    needs=("events", "metrics"),
-    severity="warning",
-    confidence="medium",
-    cause="ranks_parted",
-)
+@rule("LRN030 losses-reported-apart", "events metrics", severity="warning", confidence="medium", cause="ranks_parted")
 def losses_reported_apart(run: Run, cfg: Reported) -> Findings:
     """Find the first line of the first log that says so."""
     wanted = pl.col("code").is_in(telling("losses_differ"))
@@ -146,13 +140,7 @@ class Statistics(Struct, frozen=True):
     digits: float = 1e-3
 
 
-@rule(
-    "LRN031 rank-statistics-apart",
-    needs=("events", "metrics"),
-    severity="warning",
-    confidence="medium",
-    cause="ranks_parted",
-)
+@rule("LRN031 rank-statistics-apart", "events metrics", severity="warning", confidence="medium", cause="ranks_parted")
 def rank_statistics_apart(run: Run, cfg: Statistics) -> Findings:
     """Find the tensor and the rank that leave the others by most deviations."""
     rows = _rows(run)

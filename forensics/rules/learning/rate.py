@@ -31,7 +31,7 @@ from forensics.rules.kit import (
 from forensics.rules.learning.flat import FLAT, is_flat
 
 
-@rule("LRN008 lr-zero", needs=("metrics",), confidence="high", cause="lr_zero")
+@rule("LRN008 lr-zero", "metrics", confidence="high", cause="lr_zero")
 def lr_zero(run: Run, cfg: Zero) -> Findings:
     """Find the first learning rate that was zero all along, else the first that ended too early."""
     every = [schedule_of(c) for c in judged(run, "lr") if len(c) > cfg.few]
@@ -62,7 +62,6 @@ def _zero(schedule: Schedule, at: int, severity: Severity, words: str, *more: Ev
         f"{left} of {len(schedule.curve)} records"
         + (f"; the value before them is {number(schedule.before_dead)}" if at else ", and the loss did not fall"),
         proof(first, schedule.curve.row(-1), *more),
-        onset_at(first),
         severity=severity,
         numbers={"zeros": schedule.zeros, "peak": schedule.peak},
     )
@@ -77,7 +76,7 @@ class Jump(Again, frozen=True):
     side: int = 5
 
 
-@rule("LRN009 lr-jump", needs=("metrics",), cause="lr_jump")
+@rule("LRN009 lr-jump", "metrics", cause="lr_jump")
 def lr_jump(run: Run, cfg: Jump) -> Findings:
     """Find the first learning rate that leaps or climbs above its peak or warms up again, else one that leaps below."""
     every = [schedule_of(c) for c in curves(run, "lr") if len(c) >= cfg.records]
@@ -145,7 +144,7 @@ class AsConfigured(Struct, frozen=True):
     left: float = 0.3
 
 
-@rule("LRN010 lr-not-as-configured", needs=("metrics", "facts", "events", "progress"))
+@rule("LRN010 lr-not-as-configured", "metrics facts events progress")
 def lr_not_as_configured(run: Run, cfg: AsConfigured) -> Findings:
     """Compare the longest logged learning rate with the configuration."""
     logged = [c for c in curves(run, "lr") if len(c) >= cfg.records and c.attempt == 0]
@@ -240,7 +239,6 @@ def _unlike(
         words[0],
         words[1],
         evidence,
-        onset_at(row),
         severity=severity,
         confidence="medium" if severity is Severity.WARNING else "low",
         cause=words[2],

@@ -16,7 +16,7 @@ from forensics.analyses.learning.still import Frozen, Still, still_of
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Finding, Findings, Run, at_step, fact_evidence, number, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Run, at_step, fact_evidence, number, proof, rule
 
 
 class Plateau(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Plateau(Struct, frozen=True):
     uniform: float = 0.98
 
 
-@rule("LRN006 early-plateau", needs=("metrics", "facts"), cause="plateau", causal="symptom")
+@rule("LRN006 early-plateau", "metrics facts", cause="plateau", causal="symptom")
 def early_plateau(run: Run, cfg: Plateau) -> Findings:
     """Find the first training loss that settled early."""
     if reinforced(run):
@@ -84,7 +84,6 @@ def _finding(run: Run, curve: Curve, trend: Trend, schedule: Schedule, cfg: Plat
         f"{curve.raw_name} stayed at {number(trend.last)} from {at_step(first['at'])} on, with the learning rate up",
         f"over the last half it fell by {trend.late_fall:.2%} ± {trend.late_error:.2%}{level}{why}",
         proof(first, curve.row(-1), reason.evidence if reason is not None else fact),
-        onset_at(first),
         severity="warning" if high else "info",
         confidence="medium" if high else "low",
         cause=reason.cause if reason is not None else "finetune_loss_high" if lost else "plateau",
@@ -96,7 +95,7 @@ def _finding(run: Run, curve: Curve, trend: Trend, schedule: Schedule, cfg: Plat
 _UNIFORM = 14.0
 
 
-@rule("LRN014 frozen-loss", needs=("metrics",))
+@rule("LRN014 frozen-loss", "metrics")
 def frozen_loss(run: Run, cfg: Frozen) -> Findings:
     """Find the loss that does not move."""
     still = None if reinforced(run) else still_of(run, cfg)
@@ -114,7 +113,6 @@ def frozen_loss(run: Run, cfg: Frozen) -> Findings:
             curve.row(-1),
             still.idle.row(-1) if still.idle is not None else None,
         ),
-        onset_at(first),
         severity="error" if sure else "warning",
         confidence="high" if sure and still.how != "stuck" else "medium",
         cause="loss_zero" if masked else "loss_died" if still.left else "frozen_loss",

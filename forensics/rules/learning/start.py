@@ -23,7 +23,6 @@ from forensics.rules.kit import (
     event_evidence,
     fact_evidence,
     number,
-    onset_at,
     proof,
     rule,
 )
@@ -39,12 +38,7 @@ class Start(Struct, frozen=True):
 
 
 @rule(
-    "LRN016 bad-start",
-    needs=("metrics", "facts"),
-    severity="info",
-    confidence="low",
-    cause="bad_initialisation",
-    causal="context",
+    "LRN016 bad-start", "metrics facts", severity="info", confidence="low", cause="bad_initialisation", causal="context"
 )
 def bad_start(run: Run, cfg: Start) -> Findings:
     """Look at the first record of the loss and of the gradient norm."""
@@ -84,7 +78,6 @@ def _finding(curve: Curve, because: str, more: tuple[Evidence, ...], *, sure: bo
         f"{curve.raw_name} starts at {number(row['value'])} at {at_step(row['at'])}",
         because,
         proof(row, *more),
-        onset_at(row),
         severity="warning" if sure else "info",
         confidence="medium" if sure else "low",
         causal="root" if sure else "context",
@@ -103,19 +96,13 @@ class OneBatch(Struct, frozen=True):
     left: float = 0.1
 
 
-@rule(
-    "LRN018 wiring-reported",
-    needs=("events", "metrics", "facts"),
-    severity="warning",
-    confidence="medium",
-    cause="not_wired",
-)
+@rule("LRN018 wiring-reported", "events metrics facts", severity="warning", confidence="medium", cause="not_wired")
 def wiring_reported(run: Run, cfg: OneBatch) -> Findings:
     """Find the first line of each kind, else a single batch that was not learned."""
     rows = run.scan("events").filter(pl.col("code").is_in(telling("not_wired"))).sort("source", "seq").collect()
     for row in rows.unique("code", keep="first", maintain_order=True).iter_rows(named=True):
         yield wiring_reported.finding(
-            by_id()[row["code"]].words, "the program printed so itself", proof(event_evidence(row)), onset_at(row)
+            by_id()[row["code"]].words, "the program printed so itself", proof(event_evidence(row))
         )
     if rows.is_empty():
         yield from _one_batch(run, cfg)
@@ -132,7 +119,6 @@ def _one_batch(run: Run, cfg: OneBatch) -> Findings:
             f"a single batch is not learned by heart: {longest.raw_name} is {number(level)} in the end",
             f"{number(float(longest.values[0]))} at first; one batch repeated should reach {cfg.left:g} or less",
             proof(longest.row(-1), longest.row(0), said),
-            onset_at(longest.row(-1)),
             cause="one_batch_not_learned",
             numbers={"level": level},
         )

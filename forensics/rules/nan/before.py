@@ -14,14 +14,14 @@ from forensics.case.series import metric_rows
 from forensics.case.steps import SERIES, ordered
 from forensics.knowledge.ranges import range_of
 from forensics.knowledge.vocabulary import words_for
-from forensics.rules.kit import Findings, Row, Run, at_step, number, onset_at, proof, rule
+from forensics.rules.kit import Findings, Row, Run, at_step, number, proof, rule
 from forensics.stats.spread import median
 
 
 @rule(
     "NAN002 nan-after-gradnorm-spike",
+    "metrics events checkpoints",
     about=lost,
-    needs=("metrics", "events", "checkpoints"),
     config=Alarm,
     severity="error",
     cause="optimization_blowup",
@@ -48,8 +48,8 @@ def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
 
 @rule(
     "NAN003 nan-flat-gradnorm",
+    "metrics events checkpoints",
     about=lost,
-    needs=("metrics", "events", "checkpoints"),
     config=Alarm,
     severity="error",
     cause="data_or_numerics",
@@ -72,13 +72,7 @@ def flat_gradnorm(run: Run, found: NanOnset) -> Findings:
     )
 
 
-@rule(
-    "NAN004 nan-from-start",
-    about=lost,
-    needs=("metrics", "events", "checkpoints"),
-    severity="error",
-    cause="from_start",
-)
+@rule("NAN004 nan-from-start", "metrics events checkpoints", about=lost, severity="error", cause="from_start")
 def from_start(run: Run, found: NanOnset) -> Findings:
     """Find a NaN that was there from the beginning."""
     kind = kind_of(run, found)
@@ -103,8 +97,8 @@ class Limit(Struct, frozen=True):
 
 @rule(
     "NAN013 large-gradnorm",
+    "metrics events",
     about=lost,
-    needs=("metrics", "events"),
     severity="info",
     confidence="medium",
     cause="large_gradnorm",
@@ -128,7 +122,6 @@ def large_gradnorm(_run: Run, found: NanOnset, cfg: Limit) -> Findings:
         f"the gradient norm was {number(worst['value'])} at {at_step(worst['at'])}, before the first bad value",
         f"above {number(cfg.norm)}, where training is called unstable",
         proof(worst, *found.evidence()[:1]),
-        onset_at(worst),
         numbers={"grad_norm": worst["value"], "records": past.height},
     )
 
@@ -145,13 +138,7 @@ class Fall(Struct, frozen=True):
     floor: float = -80.0
 
 
-@rule(
-    "NAN016 nan-after-logprobs-fell",
-    about=lost,
-    needs=("metrics", "events"),
-    severity="error",
-    cause="log_softmax_overflow",
-)
+@rule("NAN016 nan-after-logprobs-fell", "metrics events", about=lost, severity="error", cause="log_softmax_overflow")
 def logprobs_fell(run: Run, found: NanOnset, cfg: Fall) -> Findings:
     """Find the log-probability that fell most."""
     fallen = max(_fallen_of(run, found, cfg), key=lambda one: one[0], default=None)

@@ -29,7 +29,7 @@ _AFTER = {
 }
 
 
-@rule("NAN001 nan-first-nonfinite", about=nan_onset, needs=("metrics", "facts", "events", "checkpoints"), config=Shares)
+@rule("NAN001 nan-first-nonfinite", "metrics facts events checkpoints", about=nan_onset, config=Shares)
 def first_nonfinite(run: Run, found: NanOnset) -> Findings:
     """Find the first non-finite step of the attempt that counts."""
     if found.said and scale_fell_first(found, collapse_of(run)):

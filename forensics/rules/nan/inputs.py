@@ -35,9 +35,7 @@ _SHOWN = 4
 _WENT_ON = (Status.INTERMITTENT, Status.TRANSIENT)
 
 
-@rule(
-    "NAN015 same-place-in-epoch", about=nan_onset, needs=("metrics", "events"), confidence="medium", cause="bad_sample"
-)
+@rule("NAN015 same-place-in-epoch", "metrics events", about=nan_onset, confidence="medium", cause="bad_sample")
 def same_place_in_epoch(_run: Run, found: NanOnset) -> Findings:
     """Find bad values that come back at one place of the data."""
     if "epoch" not in found.rows.columns:
@@ -76,8 +74,8 @@ def _begins(losses: pl.DataFrame) -> np.ndarray:
 
 @rule(
     "NAN017 token-outside-vocabulary",
+    "metrics facts events checkpoints",
     about=tokens_outside,
-    needs=("metrics", "facts", "events", "checkpoints"),
     confidence="high",
     cause="token_outside_vocabulary",
 )
@@ -89,7 +87,6 @@ def token_outside_vocabulary(run: Run, found: Outside) -> Findings:
         f"the batch of {at_step(first['at'])} holds token id {first['value']:.0f}, and the vocabulary has {size.value}",
         f"{rows.height} batch{'es' * (rows.height > 1)} with such ids; the embedding has rows 0 to {size.value - 1}",
         proof(metric_evidence(first), fact_evidence(size.row)),
-        onset_at(first),
         severity=Severity.ERROR if failed else Severity.WARNING,
         numbers={"id": first["value"], "vocabulary": size.value},
     )
@@ -98,14 +95,7 @@ def token_outside_vocabulary(run: Run, found: Outside) -> Findings:
 _OFF = ("false", "0", "null", "none", "no", "off", "", "disabled", "[]", "{}")
 
 
-@rule(
-    "NAN008 nan-fp8-on",
-    about=lost,
-    needs=("metrics", "events", "facts"),
-    severity="warning",
-    cause="fp8",
-    causal="context",
-)
+@rule("NAN008 nan-fp8-on", "metrics events facts", about=lost, severity="warning", cause="fp8", causal="context")
 def fp8_on(run: Run, found: NanOnset) -> Findings:
     """Find the configuration key that turns fp8 on in a run that went non-finite."""
     value = pl.col("value").fill_null("").str.strip_chars('"').str.to_lowercase()
@@ -138,8 +128,8 @@ class Warmup(Struct, frozen=True):
 
 @rule(
     "NAN012 nan-in-warmup-or-unclipped",
+    "metrics events facts",
     about=lost,
-    needs=("metrics", "events", "facts"),
     severity="info",
     confidence="low",
     causal="context",

@@ -6,17 +6,10 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.nan.onset import NanOnset, lost
-from forensics.rules.kit import Findings, Onset, Run, at_step, proof, rule
+from forensics.rules.kit import Findings, Run, at_step, proof, rule
 
 
-@rule(
-    "NAN010 nan-rank-first",
-    about=lost,
-    needs=("metrics", "events"),
-    severity="warning",
-    confidence="high",
-    cause="rank_first",
-)
+@rule("NAN010 nan-rank-first", "metrics events", about=lost, severity="warning", confidence="high", cause="rank_first")
 def rank_first(_run: Run, found: NanOnset) -> Findings:
     """Find the one rank that went bad before all others."""
     if found.first.row["rank"] is None or "name" not in found.first.row:
@@ -60,8 +53,8 @@ class Agreement(Struct, frozen=True):
 
 @rule(
     "NAN014 ranks-differ",
+    "metrics events",
     about=lost,
-    needs=("metrics", "events"),
     severity="info",
     confidence="medium",
     cause="ranks_differ",
@@ -79,7 +72,6 @@ def ranks_differ(_run: Run, found: NanOnset, cfg: Agreement) -> Findings:
         f"the gradient norms of the ranks were equal and differ from {at_step(first)} on, before the first bad value",
         "after the gradients are averaged all ranks hold the same ones",
         proof(high, low, *found.evidence()[:1]),
-        Onset(step=first, t_ns=high["t_ns"], rank=high["rank"]),
         numbers={"ranks": rows.height},
     )
 

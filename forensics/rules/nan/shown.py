@@ -23,7 +23,6 @@ from forensics.rules.kit import (
     at_step,
     event_evidence,
     metric_evidence,
-    onset_at,
     proof,
     rule,
 )
@@ -36,14 +35,7 @@ class Consecutive(Struct, frozen=True):
     least: int = 10
 
 
-@rule(
-    "NAN007 nan-detector-lines",
-    needs=("events",),
-    severity="info",
-    confidence="high",
-    cause="detector",
-    causal="context",
-)
+@rule("NAN007 nan-detector-lines", "events", severity="info", confidence="high", cause="detector", causal="context")
 def detector_said(run: Run, cfg: Consecutive) -> Findings:
     """Count the detector's lines."""
     rows = detector_lines(run)
@@ -56,19 +48,12 @@ def detector_said(run: Run, cfg: Consecutive) -> Findings:
         f"the run's NaN detector fired {len(rows)} times, first at {at_step(first['step'])}",
         "often enough that such detectors stop the run by themselves" if many else "its own lines say so",
         proof(event_evidence(first), *ends),
-        onset_at(first),
         numbers={"lines": len(rows)},
         next=("forensics nan-origin RUN",),
     )
 
 
-@rule(
-    "NAN011 nan-named-operation",
-    about=named_operation,
-    needs=("events", "metrics"),
-    confidence="high",
-    cause="named_operation",
-)
+@rule("NAN011 nan-named-operation", "events metrics", about=named_operation, confidence="high", cause="named_operation")
 def operation_named(run: Run, named: Named) -> Findings:
     """Find the first operation or module that a line names."""
     found = nan_onset(run)
@@ -96,11 +81,7 @@ def _guard(named: Named) -> str:
 
 
 @rule(
-    "NAN006 nan-filtered-by-writer",
-    about=lost,
-    needs=("metrics", "events", "sources"),
-    severity="error",
-    cause="filtered_by_writer",
+    "NAN006 nan-filtered-by-writer", "metrics events sources", about=lost, severity="error", cause="filtered_by_writer"
 )
 def filtered_by_writer(run: Run, found: NanOnset) -> Findings:
     """Find a NaN that only the gradient norm, or a row of zeros, betrays."""
@@ -123,8 +104,8 @@ def filtered_by_writer(run: Run, found: NanOnset) -> Findings:
 
 @rule(
     "NAN009 nan-loss-column-gone",
+    "metrics events sources",
     about=lost,
-    needs=("metrics", "events", "sources"),
     severity="error",
     cause="loss_column_gone",
     causal="symptom",
@@ -156,8 +137,8 @@ def loss_column_gone(run: Run, found: NanOnset) -> Findings:
 
 @rule(
     "NAN005 nan-loss-scale-collapse",
+    "metrics events",
     about=collapse_of,
-    needs=("metrics", "events"),
     config=ScaleLimits,
     cause="loss_scale_collapse",
 )

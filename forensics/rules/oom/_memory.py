@@ -62,11 +62,6 @@ def onset_of(one: Series) -> Onset:
     return Onset(step=one.step(index), t_ns=row["t_ns"], rank=one.rank, step_lo=before)
 
 
-def message_onset(one: OomMessage) -> Onset:
-    """Say where a message stands."""
-    return Onset(step=one.step, t_ns=one.t_ns, rank=one.rank)
-
-
 def ranks(*found: OomMessage | Series) -> tuple[int, ...]:
     """List the ranks that messages or series name."""
     return tuple(sorted({one.rank for one in found if one.rank is not None}))

@@ -34,7 +34,7 @@ class MemoryCreeps(Struct, frozen=True):
     gib: float = 0.2
 
 
-@rule("OOM002 memory-creeps", needs=("metrics", "events", "facts"), cause="leak_per_step")
+@rule("OOM002 memory-creeps", "metrics events facts", cause="leak_per_step")
 def memory_creeps(run: Run, cfg: MemoryCreeps) -> Findings:
     """Find the series of allocated memory that rises most."""
     found = grew(run, HELD, ("slope", "unresolved"), cfg.samples, cfg.gib)
@@ -68,7 +68,7 @@ class MemoryClimbsInStairs(Struct, frozen=True):
     together: float = 0.7
 
 
-@rule("OOM003 memory-climbs-in-stairs", needs=("metrics", "events", "facts", "checkpoints"), cause="leak_periodic")
+@rule("OOM003 memory-climbs-in-stairs", "metrics events facts checkpoints", cause="leak_periodic")
 def memory_climbs_in_stairs(run: Run, cfg: MemoryClimbsInStairs) -> Findings:
     """Find the series of allocated memory whose stairs climb most."""
     found = grew(run, HELD, ("staircase",), cfg.samples, cfg.gib)
@@ -118,9 +118,7 @@ class FragmentationGapClimbs(Struct, frozen=True):
     carried: float = 0.5
 
 
-@rule(
-    "OOM004 fragmentation-gap-climbs", needs=("metrics", "events", "facts"), confidence="medium", cause="fragmentation"
-)
+@rule("OOM004 fragmentation-gap-climbs", "metrics events facts", confidence="medium", cause="fragmentation")
 def fragmentation_gap_climbs(run: Run, cfg: FragmentationGapClimbs) -> Findings:
     """Find the reserved series whose difference to the allocated one grows most."""
     found = [
@@ -171,7 +169,7 @@ class DriverCountGrows(Struct, frozen=True):
     alone_gib: float = 2.0
 
 
-@rule("OOM026 driver-count-grows", needs=("metrics", "events", "facts"), confidence="medium")
+@rule("OOM026 driver-count-grows", "metrics events facts", confidence="medium")
 def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
     """Find the device whose used memory grows most, or what is reserved where it is all that is logged."""
     one = worst(grew(run, ("used",), ("slope", "staircase"), cfg.samples, cfg.gib))

@@ -41,7 +41,7 @@ class HostMemoryGrows(Struct, frozen=True):
     full: float = 0.85
 
 
-@rule("OOM009 host-memory-grows", needs=("metrics", "events", "facts"), confidence="medium", cause="host_leak")
+@rule("OOM009 host-memory-grows", "metrics events facts", confidence="medium", cause="host_leak")
 def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
     """Find the process whose resident memory rises most."""
     found = [
@@ -83,7 +83,7 @@ _WORDS: dict[Meaning, str] = {
 }
 
 
-@rule("OOM014 killed-by-whom", about=death_of, needs=("events", "metrics"), severity="info", causal="context")
+@rule("OOM014 killed-by-whom", "events metrics", about=death_of, severity="info", causal="context")
 def killed_by_whom(run: Run, death: Death) -> Findings:
     """Judge the first SIGKILL."""
     sender = death.proof
@@ -108,9 +108,7 @@ def _proof(proof: Failure | OomMessage) -> Evidence:
     )  # fmt: skip
 
 
-@rule(
-    "OOM010 shared-memory-full", needs=("events", "metrics"), severity="warning", confidence="medium", causal="context"
-)
+@rule("OOM010 shared-memory-full", "events metrics", severity="warning", confidence="medium", causal="context")
 def shared_memory_full(run: Run) -> Findings:
     """Find the first error that full shared memory explains."""
     found = in_order(f for f in standing(run) if is_kind(f.cause, "no_room"))

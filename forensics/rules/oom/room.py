@@ -17,7 +17,6 @@ from forensics.rules.oom._memory import (
     first_fatal,
     killer,
     message_evidence,
-    message_onset,
     ranks,
     series_evidence,
     severity_of,
@@ -33,7 +32,7 @@ class NearCapacity(Struct, frozen=True):
     share: float = 0.95
 
 
-@rule("OOM007 near-capacity", needs=("metrics", "events", "facts"), cause="near_capacity", causal="context")
+@rule("OOM007 near-capacity", "metrics events facts", cause="near_capacity", causal="context")
 def near_capacity(run: Run, cfg: NearCapacity) -> Findings:
     """Find the level device series that leaves least room."""
     level = {"flat", "plateau", "spike"}
@@ -74,7 +73,7 @@ class _Creep(Struct, frozen=True):
     at: int
 
 
-@rule("OOM028 creeps-near-capacity", needs=("metrics", "events", "facts"), cause="creep_near_capacity")
+@rule("OOM028 creeps-near-capacity", "metrics events facts", cause="creep_near_capacity")
 def creeps_near_capacity(run: Run, cfg: CreepsNearCapacity) -> Findings:
     """Find the device series that leaves least room and uses it up."""
     own = [s for s in series_of(run) if s.meaning.unit == "GiB" and not s.meaning.is_host and not s.meaning.falls]
@@ -122,13 +121,7 @@ class OneRankHigher(Struct, frozen=True):
     gib: float = 1.0
 
 
-@rule(
-    "OOM008 one-rank-higher",
-    needs=("metrics", "events", "facts"),
-    confidence="medium",
-    cause="memory_imbalance",
-    causal="context",
-)
+@rule("OOM008 one-rank-higher", "metrics events facts", confidence="medium", cause="memory_imbalance", causal="context")
 def one_rank_higher(run: Run, cfg: OneRankHigher) -> Findings:
     """Find the rank that stands out most."""
     for row in imbalances(run):
@@ -160,8 +153,8 @@ class OneLargeRequest(Struct, frozen=True):
 
 @rule(
     "OOM016 one-large-request",
+    "events metrics facts",
     about=first_fatal,
-    needs=("events", "metrics", "facts"),
     severity="warning",
     confidence="medium",
     cause="one_large_request",
@@ -177,7 +170,6 @@ def one_large_request(run: Run, first: OomMessage, cfg: OneLargeRequest) -> Find
             f"one request of {size(tried)} is larger than the whole device, which has {size(capacity)}",
             "no batch that fits asks for one tensor of that size",
             (message_evidence(first),),
-            message_onset(first),
             culprits=ranks(first),
             cause="request_larger_than_device",
             confidence="high",
@@ -196,7 +188,6 @@ def one_large_request(run: Run, first: OomMessage, cfg: OneLargeRequest) -> Find
             message_evidence(first),
             *(e for e in series_evidence(level[0], -1) if e.role is not EvidenceRole.CONTRADICTS),
         ),
-        message_onset(first),
         culprits=ranks(first),
         numbers={} if tried is None else {"tried_bytes": tried},
     )

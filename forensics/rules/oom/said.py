@@ -20,7 +20,7 @@ from forensics.knowledge.errors import table, telling
 from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import Findings, Onset, Run, event_evidence, fact_evidence, proof, rule
-from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, message_onset, ranks
+from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, ranks
 
 _TRIED = lazily(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
 #: The kind of a cause that is about the memory of the host.
@@ -38,7 +38,7 @@ _IN_PHASE = {
 }
 
 
-@rule("OOM001 log-says-oom", needs=("events", "metrics"), severity="error", confidence="high")
+@rule("OOM001 log-says-oom", "events metrics", severity="error", confidence="high")
 def log_says_oom(run: Run) -> Findings:
     """Find the first out-of-memory error that the run did not survive."""
     found = in_order(f for f in standing(run) if f.shape == "oom" and f.weight >= Weight.ECHO)
@@ -91,7 +91,7 @@ class MemorySummary(Struct, frozen=True):
     share: float = 0.2
 
 
-@rule("OOM027 memory-summary", needs=("events", "metrics"), cause="fragmentation", confidence="medium")
+@rule("OOM027 memory-summary", "events metrics", cause="fragmentation", confidence="medium")
 def memory_summary(run: Run, cfg: MemorySummary) -> Findings:
     """Judge the last table of each log, and tell the worst."""
     codes = [*telling("memory_summary"), *telling("memory_retries")]
@@ -128,8 +128,8 @@ def _table(rows: pl.DataFrame) -> tuple[Mapping[str, Any], int, float]:
 
 @rule(
     "OOM017 unused-levers",
+    "events metrics facts",
     about=first_fatal,
-    needs=("events", "metrics", "facts"),
     severity="info",
     confidence="low",
     cause="unused_levers",
@@ -144,7 +144,7 @@ def levers(run: Run, first: OomMessage) -> Findings:
         f"the configuration leaves {len(found)} way{'s' if len(found) > 1 else ''} of saving memory unused",
         "; ".join(f"{row['key']} = {row['value']}" for row in found),
         proof(*(fact_evidence(row) for row in found), message_evidence(first)),
-        message_onset(first),
+        Onset(first.step, first.t_ns, first.rank),
         culprits=ranks(first),
     )
 

@@ -20,7 +20,6 @@ from forensics.rules.oom._memory import (
     fatal,
     first_fatal,
     message_evidence,
-    message_onset,
     ranks,
     series_evidence,
     size,
@@ -35,8 +34,8 @@ class FragmentedRequest(Struct, frozen=True):
 
 @rule(
     "OOM013 fragmented-request",
+    "events metrics facts",
     about=first_fatal,
-    needs=("events", "metrics", "facts"),
     severity="warning",
     cause="fragmentation",
     causal="context",
@@ -51,7 +50,6 @@ def fragmented_request(run: Run, first: OomMessage, cfg: FragmentedRequest) -> F
         f"{size(unused)} was reserved and unused when {size(sizes.tried)} could not be allocated",
         "whole free segments had been returned before, so only pieces that are too small are left",
         proof(message_evidence(first)),
-        message_onset(first),
         confidence="medium" if sizes.capacity else "low",
         culprits=ranks(first),
         numbers={"unallocated_bytes": unused, "tried_bytes": sizes.tried or 0}
@@ -77,8 +75,8 @@ def expandable(run: Run) -> bool | None:
 
 @rule(
     "OOM011 others-on-device",
+    "events metrics",
     about=first_fatal,
-    needs=("events", "metrics"),
     severity="warning",
     cause="others_on_device",
     causal="context",
@@ -93,7 +91,6 @@ def others_on_device(run: Run, first: OomMessage) -> Findings:
         f"other processes held {size(held)} ({100 * min(1.0, held / whole):.0f} %) of the full device",
         "the message counts them beside the run's own process",
         tuple(message_evidence(m) for m in found[:3]),
-        message_onset(first),
         confidence="high" if first.sizes.own else "medium",
         culprits=ranks(first),
         numbers={"others_bytes": held, "capacity_bytes": whole},
@@ -106,7 +103,7 @@ class OutsideTheAllocator(Struct, frozen=True):
     gib: float = 3.0
 
 
-@rule("OOM015 outside-the-allocator", needs=("events", "metrics", "facts"), cause="outside_allocator", causal="context")
+@rule("OOM015 outside-the-allocator", "events metrics facts", cause="outside_allocator", causal="context")
 def outside_the_allocator(run: Run, cfg: OutsideTheAllocator) -> Findings:
     """Judge the first fatal device message that counts the whole process, else the driver's count beside it."""
     died = fatal(run)
@@ -125,7 +122,6 @@ def _of_message(first: OomMessage) -> Finding:
         f"{size(first.sizes.outside)} of the process's device memory is not the allocator's",
         "the process holds so much more than the framework allocated and reserved",
         proof(message_evidence(first)),
-        message_onset(first),
         severity="warning",
         confidence="medium",
         culprits=ranks(first),
@@ -172,8 +168,8 @@ class LogitsTooLarge(Struct, frozen=True):
 
 @rule(
     "OOM018 logits-too-large",
+    "events metrics facts",
     about=first_fatal,
-    needs=("events", "metrics", "facts"),
     severity="warning",
     cause="logits_too_large",
     causal="context",
@@ -192,7 +188,6 @@ def logits_too_large(run: Run, first: OomMessage, cfg: LogitsTooLarge) -> Findin
         + ("has the size of the logits of one batch" if rows else "was made where the logits are computed"),
         f"{words} x {expected // prod(n for _, n in rows)} bytes = {size(expected)}" if rows else "the stack says so",
         proof(message_evidence(first), *(fact_evidence(row) for row, _ in rows)),
-        message_onset(first),
         confidence="medium" if rows else "low",
         culprits=ranks(first),
         numbers={"tried_bytes": tried} | ({"expected_bytes": expected} if rows else {}),

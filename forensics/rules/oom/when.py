@@ -9,13 +9,13 @@ from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.case.processes.lives import Boundary, boundaries, lives
 from forensics.case.series import metric_records
 from forensics.rules.kit import Evidence, Findings, Locator, Run, at_step, proof, rule
-from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, message_onset, ranks, size
+from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, ranks, size
 
 
 @rule(
     "OOM005 oom-during-evaluation",
+    "events metrics",
     about=first_fatal,
-    needs=("events", "metrics"),
     severity="warning",
     confidence="medium",
     causal="context",
@@ -29,7 +29,6 @@ def during_evaluation(_run: Run, first: OomMessage) -> Findings:
         f"memory ran out in {first.phase}{tried}, after {at_step(first.step)} of training",
         "the traceback runs through it: the training step fits",
         proof(message_evidence(first)),
-        message_onset(first),
         culprits=ranks(first),
         cause=f"oom_in_{first.phase}",
         likely=(
@@ -58,8 +57,8 @@ class TooBigFromTheStart(Struct, frozen=True):
 
 @rule(
     "OOM006 too-big-from-the-start",
+    "events metrics checkpoints",
     about=first_fatal,
-    needs=("events", "metrics", "checkpoints"),
     severity="warning",
     causal="context",
 )
@@ -78,7 +77,6 @@ def too_big_from_the_start(run: Run, first: OomMessage, cfg: TooBigFromTheStart)
         f"the job did not fit from the start: memory ran out for {what}{tried}",
         f"the error came before step {cfg.steps + 1}, in the phase that allocates them{held}",
         proof(message_evidence(first)),
-        message_onset(first),
         confidence="medium" if first.phase in _ALLOCATED else "low",
         culprits=ranks(first),
         cause=f"too_big_{phase}",
@@ -101,8 +99,8 @@ class AfterResume(Struct, frozen=True):
 
 @rule(
     "OOM012 oom-after-resume",
+    "events metrics checkpoints",
     about=first_fatal,
-    needs=("events", "metrics", "checkpoints"),
     severity="warning",
     confidence="medium",
     cause="oom_after_resume",
@@ -132,7 +130,6 @@ def after_resume(run: Run, first: OomMessage, cfg: AfterResume) -> Findings:
             message_evidence(first),
             Evidence(last.after.source, Locator(line=last.after.line_first), resumed, step=last.after.first),
         ),
-        message_onset(first),
         culprits=ranks(first),
     )
 
@@ -145,25 +142,18 @@ def _short(boundary: Boundary, message: OomMessage, cfg: AfterResume) -> bool:
 
 
 @rule(
-    "OOM019 survived-oom",
-    needs=("events", "metrics"),
-    severity="info",
-    confidence="high",
-    cause="oom_survived",
-    causal="context",
+    "OOM019 survived-oom", "events metrics", severity="info", confidence="high", cause="oom_survived", causal="context"
 )
 def survived_oom(run: Run) -> Findings:
     """Count the device errors that were survived, in a run that no such error ended."""
     found = [m for m in oom_messages(run) if m.survived == "progress" and m.where == "device"]
     if not found or fatal(run):
         return
-    first = found[0]
     times = f"{len(found)} times" if len(found) > 1 else "once"
     yield survived_oom.finding(
         f"device memory ran out {times}, and the run went on",
         "the same rank logged further steps after it",
         tuple(message_evidence(m) for m in found[:3]),
-        message_onset(first),
         culprits=ranks(*found),
         numbers={"times": len(found)},
     )

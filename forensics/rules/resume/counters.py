@@ -41,7 +41,7 @@ class StepLost(Struct, frozen=True):
     near: float = 0.2
 
 
-@rule("RSM004 resume-step-lost", needs=("metrics", "checkpoints"), severity="warning")
+@rule("RSM004 resume-step-lost", "metrics checkpoints", severity="warning")
 def step_lost(run: Run, cfg: StepLost) -> Findings:
     """Find the first restart that counts anew what went on."""
     for boundary in restarts(run):
@@ -116,7 +116,7 @@ class _Reset(Struct, frozen=True):
     evidence: tuple[Evidence, ...]
 
 
-@rule("RSM005 resume-data-position-lost", needs=("metrics", "checkpoints"), cause="data_position_lost")
+@rule("RSM005 resume-data-position-lost", "metrics checkpoints", cause="data_position_lost")
 def data_position_lost(run: Run, cfg: DataPositionLost) -> Findings:
     """Find the first restart whose data begins anew."""
     for boundary in restarts(run):

@@ -41,7 +41,7 @@ class Jump(Struct, frozen=True):
     decayed: float = 0.4
 
 
-@rule("RSM001 resume-optimizer-lost", needs=("metrics", "checkpoints"))
+@rule("RSM001 resume-optimizer-lost", "metrics checkpoints")
 def optimizer_lost(run: Run, cfg: Jump) -> Findings:
     """Find the first restart after which the loss jumps."""
     for boundary in restarts(run):

@@ -18,7 +18,7 @@ _QUANTITIES = ("loss", "reward", "grad_norm", "lr")
 
 @rule(
     "RSM006 resume-replayed-steps",
-    needs=("metrics", "checkpoints"),
+    "metrics checkpoints",
     severity="info",
     confidence="high",
     cause="replayed_steps",
@@ -54,13 +54,7 @@ class Nondeterministic(Struct, frozen=True):
     noise: float = 0.3
 
 
-@rule(
-    "RSM007 resume-nondeterministic",
-    needs=("metrics", "checkpoints"),
-    severity="info",
-    confidence="medium",
-    causal="context",
-)
+@rule("RSM007 resume-nondeterministic", "metrics checkpoints", severity="info", confidence="medium", causal="context")
 def nondeterministic(run: Run, cfg: Nondeterministic) -> Findings:
     """Compare the losses of the steps that were done twice, at the first restart where they differ."""
     for boundary in restarts(run):
@@ -120,7 +114,7 @@ class _Loss(Struct, frozen=True):
 
 @rule(
     "RSM008 resume-rare-checkpoints",
-    needs=("metrics", "checkpoints", "events"),
+    "metrics checkpoints events",
     severity="info",
     confidence="medium",
     cause="rare_checkpoints",

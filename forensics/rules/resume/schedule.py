@@ -36,7 +36,7 @@ class SchedulerLost(Again, frozen=True):
     grown: float = 1.5
 
 
-@rule("RSM003 resume-scheduler-lost", needs=("metrics", "checkpoints"), severity="warning")
+@rule("RSM003 resume-scheduler-lost", "metrics checkpoints", severity="warning")
 def scheduler_lost(run: Run, cfg: SchedulerLost) -> Findings:
     """Find the first restart that lost the schedule."""
     for boundary in restarts(run):
@@ -105,7 +105,7 @@ class FromScratch(Struct, frozen=True):
     errors: float = 6.0
 
 
-@rule("RSM002 resume-from-scratch", needs=("metrics", "checkpoints", "events"), cause="restarted_from_scratch")
+@rule("RSM002 resume-from-scratch", "metrics checkpoints events", cause="restarted_from_scratch")
 def from_scratch(run: Run, cfg: FromScratch) -> Findings:
     """Find the first restart that lost the weights."""
     if not restarts(run):

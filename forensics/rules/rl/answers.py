@@ -21,7 +21,7 @@ _TAU, _SHARE, _PAID = 0.8, 0.9, 0.7
 _AT_LIMIT = 0.2
 
 
-@rule("RLX006 rl-length-growth", needs=("metrics", "facts"))
+@rule("RLX006 rl-length-growth", "metrics facts")
 def length_growth(run: Run, cfg: Persistence) -> Findings:
     """Find answers that grow to the maximum length."""
     every = rl_series(run, "length", "length_max", "reward", "reward_fn")
@@ -63,7 +63,7 @@ def _reached(every: tuple[RlSeries, ...]) -> float | None:
     return most if float((longest == most).sum()) >= _AT_LIMIT * longest.len() else None
 
 
-@rule("RLX007 rl-truncated-answers", needs=("metrics",))
+@rule("RLX007 rl-truncated-answers", "metrics")
 def truncated_answers(run: Run, cfg: Persistence) -> Findings:
     """Find a run whose answers are mostly cut."""
     every = rl_series(run, "clipped", "length", "length_terminated")

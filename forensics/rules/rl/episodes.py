@@ -6,11 +6,11 @@ from forensics.analyses.rl.episodes import Episodes, Fall, fall_of
 from forensics.analyses.rl.series import RlSeries, episode_series
 from forensics.case.evidence import at_step
 from forensics.knowledge.ranges import Range, range_of
-from forensics.rules.kit import Finding, Findings, Onset, Run, metric_evidence, number, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, metric_evidence, number, proof, rule
 from forensics.stats.spread import median
 
 
-@rule("RLX012 rl-episode-reward-falls", needs=("metrics",), severity="warning")
+@rule("RLX012 rl-episode-reward-falls", "metrics", severity="warning")
 def episode_reward_falls(run: Run, cfg: Episodes) -> Findings:
     """Find the reward of episodes that fell and did not come back."""
     every = episode_series(run)
@@ -51,7 +51,7 @@ def _is_far(series: RlSeries, row: Range, cfg: Episodes) -> bool:
     return values.len() >= cfg.few and row.red is not None and median(values.tail(cfg.many)) > row.red
 
 
-@rule("RLX013 rl-episode-reward-constant", needs=("metrics",), severity="warning", cause="episode_reward_constant")
+@rule("RLX013 rl-episode-reward-constant", "metrics", severity="warning", cause="episode_reward_constant")
 def episode_reward_constant(run: Run, cfg: Episodes) -> Findings:
     """Find the reward of episodes that is one number, whatever the policy does.
 
@@ -68,7 +68,6 @@ def episode_reward_constant(run: Run, cfg: Episodes) -> Findings:
             f"{series.raw_name} is {number(value)} in every one of {rows.height} records",
             "a policy that changes earns more or less; one that may explore, too",
             proof(rows.row(0, named=True), rows.row(-1, named=True)),
-            onset_at(rows.row(0, named=True)),
             confidence="medium",
             numbers={"value": value, "records": rows.height},
         )

@@ -13,7 +13,7 @@ from forensics.stats.spread import median
 from forensics.values import replace
 
 
-@rule("RLX010 rl-hidden-nan", shape="nan", needs=("metrics",))
+@rule("RLX010 rl-hidden-nan", "metrics", shape="nan")
 def hidden_nan(run: Run, cfg: Persistence) -> Findings:
     """Find losses that were replaced before they were logged."""
     every = rl_series(run, "bad_loss", "grad_norm", "loss")

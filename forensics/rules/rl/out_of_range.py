@@ -17,7 +17,7 @@ _ONLY_RED = frozenset(("grad_norm", "entropy"))
 _ROSE = 1.5
 
 
-@rule("RLX008 rl-out-of-range", needs=("metrics",))
+@rule("RLX008 rl-out-of-range", "metrics")
 def out_of_range(run: Run, cfg: Persistence) -> Findings:
     """Judge each series by its rows of the table; of one quantity the first row that holds is told."""
     rows = [r for r in ranges().values() if r.rule == "RLX008"]
@@ -41,7 +41,7 @@ def out_of_range(run: Run, cfg: Persistence) -> Findings:
 _RECORDS = 5
 
 
-@rule("RLX011 rl-coarse-logging", needs=("metrics",), severity="info", confidence="medium", cause="coarse_logging")
+@rule("RLX011 rl-coarse-logging", "metrics", severity="info", confidence="medium", cause="coarse_logging")
 def coarse_logging(run: Run) -> Findings:
     """Tell how many steps lie between two records."""
     quantities = ("reward", "reward_fn", "frac_zero_std", "length", "entropy", "kl")

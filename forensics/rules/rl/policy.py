@@ -18,7 +18,7 @@ _FALL = 5.0
 _WITHIN = 0.1
 
 
-@rule("RLX003 rl-entropy-collapse", needs=("metrics",))
+@rule("RLX003 rl-entropy-collapse", "metrics")
 def entropy_collapse(run: Run, cfg: Persistence) -> Findings:
     """Find an entropy that vanished."""
     every = rl_series(run, "entropy", "reward", "reward_fn")
@@ -65,7 +65,7 @@ def _abrupt(series: RlSeries, cfg: Persistence) -> Hit | None:
 _GROWTH = 5.0
 
 
-@rule("RLX004 rl-kl-divergence", needs=("metrics",))
+@rule("RLX004 rl-kl-divergence", "metrics")
 def kl_divergence(run: Run, cfg: Persistence) -> Findings:
     """Find a KL divergence that stays large or shoots up."""
     every = rl_series(run, "kl", "kl_sequence", "reward", "reward_fn")
@@ -100,7 +100,7 @@ def _shooting(series: RlSeries, cfg: Persistence) -> Hit | None:
     return Hit(row, series, rows, red=False, onset=onset, first=middle, last=last, share=1.0)
 
 
-@rule("RLX005 rl-sampler-divergence", needs=("metrics",))
+@rule("RLX005 rl-sampler-divergence", "metrics")
 def sampler_divergence(run: Run, cfg: Persistence) -> Findings:
     """Find a sampler that lags behind the trained policy."""
     every = rl_series(run, "logp_diff", "is_ratio_min", "reward", "reward_fn")

@@ -15,7 +15,7 @@ from forensics.values import replace
 _PAID_BEFORE = 0.5
 
 
-@rule("RLX001 rl-reward-zero", needs=("metrics",))
+@rule("RLX001 rl-reward-zero", "metrics")
 def reward_zero(run: Run, cfg: Persistence) -> Findings:
     """Find the reward that stays zero; the total reward first, then single functions."""
     every = rl_series(run, "reward", "reward_fn", "reward_std", "reward_fn_std", "reward_max", "reward_min")
@@ -67,7 +67,7 @@ _FULL = 0.95
 _SURE, _LEAST_GAIN = 2.0, 0.2
 
 
-@rule("RLX009 rl-reward-trend", needs=("metrics",))
+@rule("RLX009 rl-reward-trend", "metrics")
 def reward_trend(run: Run, cfg: Persistence) -> Findings:
     """Find a total reward that falls or never rose."""
     row = range_of("reward_trend")
@@ -115,7 +115,7 @@ _SOLVED = 0.95
 _WASTED = 0.5
 
 
-@rule("RLX002 rl-no-advantage", needs=("metrics",))
+@rule("RLX002 rl-no-advantage", "metrics")
 def no_advantage(run: Run, cfg: Persistence) -> Findings:
     """Find groups of answers that all get one reward, step after step."""
     every = rl_series(run, "reward", "reward_fn", "reward_std", "frac_zero_std")

@@ -112,7 +112,7 @@ _GREW: tuple[Callable[[Run], Findings], ...] = (
 )
 
 
-@rule("SLO001 step-time-level-shift", needs=("metrics", "checkpoints", "progress", "spans"), cause="slow_steps")
+@rule("SLO001 step-time-level-shift", "metrics checkpoints progress spans", cause="slow_steps")
 def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most by a lasting rise of its level."""
     if (found := gravest(run, cfg, "jump", "stairs")) is None:
@@ -163,12 +163,7 @@ class Temporary(Struct, frozen=True):
     z: float = 8.0
 
 
-@rule(
-    "SLO002 temporary-slowdown",
-    needs=("metrics", "checkpoints", "progress"),
-    cause="temporary_slowdown",
-    causal="context",
-)
+@rule("SLO002 temporary-slowdown", "metrics checkpoints progress", cause="temporary_slowdown", causal="context")
 def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
     """Find the slow stretch that ended and cost most of the time."""
     found = [(p, p.change) for p in paced(run) if p.change is not None and p.change.kind == "transient"]
@@ -187,7 +182,7 @@ def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
     )
 
 
-@rule("SLO003 step-time-ramp", needs=("metrics", "checkpoints", "progress"), cause="slow_ramp")
+@rule("SLO003 step-time-ramp", "metrics checkpoints progress", cause="slow_ramp")
 def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most along a ramp."""
     for one, change in filter(None, [gravest(run, cfg, "ramp")]):
@@ -200,7 +195,7 @@ def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
         yield _of(step_time_ramp, one, change, title, severity=grave, numbers=numbers, next=("forensics memory RUN",))
 
 
-@rule("SLO030 stalls-more-frequent", needs=("metrics", "checkpoints", "progress"))
+@rule("SLO030 stalls-more-frequent", "metrics checkpoints progress")
 def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
     """Find the clock whose stalls add most."""
     for one, change in filter(None, [gravest(run, cfg, "stalls", "pauses")]):

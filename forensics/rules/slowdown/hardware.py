@@ -12,7 +12,7 @@ from forensics.case.steps import ordered
 from forensics.knowledge.ranges import range_of
 from forensics.knowledge.vocabulary import words_for
 from forensics.patterns import lazily
-from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 
 
 class Clocks(Struct, frozen=True):
@@ -28,7 +28,7 @@ class Clocks(Struct, frozen=True):
     samples: int = 12
 
 
-@rule("SLO007 gpu-clocks-throttled", needs=("metrics",))
+@rule("SLO007 gpu-clocks-throttled", "metrics")
 def gpu_clocks_throttled(run: Run, cfg: Clocks) -> Findings:
     """Find the GPU that lost most of its clock."""
     found = [t for t in throttled(run, fall=cfg.fall, samples=cfg.samples) if t.share >= cfg.share]
@@ -46,7 +46,6 @@ def _clock_throttling_finding(one: Throttled, cfg: Clocks) -> Finding:
         f"{100 * one.share:.0f} % of its loaded samples: {reason}",
         "its SM clock under load is below the one it held before",
         proof(first, rows.row(-1, named=True)),
-        onset_at(first),
         severity="warning" if known else "info",
         confidence="high" if known else "low",
         cause=cause,
@@ -78,7 +77,7 @@ class Utilisation(Struct, frozen=True):
     records: int = 8
 
 
-@rule("SLO008 low-mfu", needs=("metrics", "facts"), cause="low_mfu")
+@rule("SLO008 low-mfu", "metrics facts", cause="low_mfu")
 def low_mfu(run: Run, cfg: Utilisation) -> Findings:
     """Find the lowest median utilisation that a source prints."""
     named = pl.col("name").str.contains(words_for("utilisation"))

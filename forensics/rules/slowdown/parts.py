@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from forensics.analyses.pace.parts import data_waits, paddings
-from forensics.rules.kit import Findings, Run, onset_at, proof, rule
+from forensics.rules.kit import Findings, Run, proof, rule
 
 
 class DataWait(Struct, frozen=True):
@@ -20,7 +20,7 @@ class DataWait(Struct, frozen=True):
     records: int = 8
 
 
-@rule("SLO032 waits-for-data", needs=("metrics",), confidence="high", cause="dataloader")
+@rule("SLO032 waits-for-data", "metrics", confidence="high", cause="dataloader")
 def data_wait(run: Run, cfg: DataWait) -> Findings:
     """Find the source whose steps wait longest for data."""
     found = [one for one in data_waits(run) if one.records >= cfg.records and one.whole is not None]
@@ -38,7 +38,6 @@ def data_wait(run: Run, cfg: DataWait) -> Findings:
         else f"the wait for data is {100 * share:.0f} % of each step {usual}",
         f"{one.records} records hold both times; the device idles until the batch arrives",
         proof(one.first, one.last),
-        onset_at(one.first),
         severity="warning" if share >= cfg.much else "info",
         numbers={"share": share, "records": one.records},
     )
@@ -51,7 +50,7 @@ class Padding(Struct, frozen=True):
     records: int = 10
 
 
-@rule("SLO033 padding-waste", needs=("metrics",), severity="warning", confidence="medium", cause="padding")
+@rule("SLO033 padding-waste", "metrics", severity="warning", confidence="medium", cause="padding")
 def padding(run: Run, cfg: Padding) -> Findings:
     """Find the source with most padding."""
     found = [one for one in paddings(run) if one.records >= cfg.records and 0 <= one.share < 1]
@@ -63,6 +62,5 @@ def padding(run: Run, cfg: Padding) -> Findings:
         f"{100 * one.share:.0f} % of the tokens of each step are padding{of}",
         f"the median of {one.records} records; padding costs what tokens cost",
         proof(one.first, one.last),
-        onset_at(one.first),
         numbers={"share": one.share, "records": one.records},
     )

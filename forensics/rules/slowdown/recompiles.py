@@ -9,7 +9,7 @@ from forensics.analyses.pace.account import Gravity, paced
 from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.traces.compiles import compile_rows, compile_share
 from forensics.knowledge.errors import telling
-from forensics.rules.kit import Finding, Findings, Run, event_evidence, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Run, event_evidence, proof, rule
 from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
 
 
@@ -23,13 +23,7 @@ class Recompiles(Struct, frozen=True):
     burst: float = 1 - 1 / Gravity().mild
 
 
-@rule(
-    "SLO009 recompiles",
-    needs=("events", "metrics", "checkpoints", "progress"),
-    severity="info",
-    cause="recompiles",
-    causal="context",
-)
+@rule("SLO009 recompiles", "events metrics checkpoints progress", severity="info", cause="recompiles", causal="context")
 def recompiles(run: Run, cfg: Recompiles) -> Findings:
     """Find the source that recompiled most; the limit that was hit counts before any number."""
     code, limits = pl.col("code"), telling("recompile_limit")
@@ -59,7 +53,6 @@ def _of_log(rows: pl.DataFrame, count: int, share: float, cfg: Recompiles, *, ga
         told + (f", and bursts of slow steps take {share:.0%} of the time" if slow else ""),
         "the log says so; each recompilation costs seconds to minutes, and the limit ends compilation for good",
         proof(event_evidence(first), *(event_evidence(row) for row in rows.slice(1, 2).iter_rows(named=True))),
-        onset_at(first),
         severity="warning" if slow else "info",
         causal="root" if slow else "context",
         confidence="high" if gave_up else "medium",
@@ -74,7 +67,7 @@ class TracedRecompiles(Struct, frozen=True):
     share: float = 0.05
 
 
-@rule("SLO018 trace-recompiles", needs=("spans",), severity="warning", confidence="medium", cause="recompiles")
+@rule("SLO018 trace-recompiles", "spans", severity="warning", confidence="medium", cause="recompiles")
 def trace_recompiles(run: Run, cfg: TracedRecompiles) -> Findings:
     """Find the trace that compiles most."""
     found = compile_share(run).filter(pl.col("steps") >= cfg.steps, pl.col("share") >= cfg.share)
@@ -90,6 +83,5 @@ def trace_recompiles(run: Run, cfg: TracedRecompiles) -> Findings:
             span_evidence(first, f"{quoted(first['name'])} ran {ms(first['dur_ns'])}"),
             *(span_evidence(r, f"{quoted(r['name'])} ran {ms(r['dur_ns'])}") for r in longest(rows, 2)),
         ),
-        onset_at(first),
         numbers={"share": row["share"], "steps": row["steps"], "compile_s": row["time_ns"] / 1e9},
     )

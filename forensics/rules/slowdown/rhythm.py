@@ -7,7 +7,7 @@ from msgspec import Struct
 from forensics.analyses.pace.account import COARSE, Paced, Pauses, paced, pauses_of
 from forensics.analyses.pace.clocks import Clock
 from forensics.analyses.pace.steady import coarseness
-from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 from forensics.stats.changes import Modes, modes_of
 
 
@@ -21,7 +21,7 @@ class TwoTimes(Struct, frozen=True):
 
 @rule(
     "SLO004 two-step-times",
-    needs=("metrics", "checkpoints", "progress"),
+    "metrics checkpoints progress",
     severity="info",
     confidence="medium",
     cause="two_step_times",
@@ -73,9 +73,7 @@ class Paused(Struct, frozen=True):
     saves: int = 2
 
 
-@rule(
-    "SLO005 periodic-pauses", needs=("metrics", "checkpoints", "progress"), confidence="medium", cause="periodic_pauses"
-)
+@rule("SLO005 periodic-pauses", "metrics checkpoints progress", confidence="medium", cause="periodic_pauses")
 def periodic_pauses(run: Run, cfg: Paused) -> Findings:
     """Find the clock that lost the largest share of its time to saves, or to pauses with a period."""
     every = pauses_of(run)
@@ -96,7 +94,6 @@ def _at_saves(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
         f"saving checkpoints takes {100 * share:.0f} % of the time ({len(found.saves)} saves)",
         "the steps at which a checkpoint was saved take that much longer than those around them",
         proof(rows[0], *rows[1:]),
-        onset_at(rows[0]),
         severity="error" if share >= cfg.half else "warning",
         numbers={"share": share, "saves": len(found.saves)},
     )
@@ -114,7 +111,6 @@ def _periodic(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
         f"{len(found.records)} records stand out; saves take {100 * found.saving:.0f} % of the time "
         f"and evaluations {100 * found.evaluating:.0f} %",
         proof(rows[0], *rows[1:]),
-        onset_at(rows[0]),
         severity="warning" if unknown >= cfg.unknown else "info",
         causal="context",
         numbers={
@@ -135,7 +131,7 @@ class Coarse(Struct, frozen=True):
 
 @rule(
     "SLO031 step-times-too-coarse",
-    needs=("metrics", "checkpoints", "progress"),
+    "metrics checkpoints progress",
     severity="info",
     confidence="low",
     cause="coarse_times",
@@ -157,5 +153,6 @@ def _too_coarse_finding(one: Paced, unit: float) -> Finding:
         "no change was found, which says nothing about changes below the printing unit"
         + "".join(f"; {note}" for note in one.clock.notes),
         proof(one.row(0)),
+        Onset(),
         numbers={"resolution": unit, "records": len(one.steady)},
     )

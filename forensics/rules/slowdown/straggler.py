@@ -26,7 +26,7 @@ class Straggling(Struct, frozen=True):
     error: float = 0.2
 
 
-@rule("SLO006 straggling-rank", needs=("metrics",), cause="straggler")
+@rule("SLO006 straggling-rank", "metrics", cause="straggler")
 def straggling_rank(run: Run, cfg: Straggling) -> Findings:
     """Find the rank whose own work takes longest, by its own times or by how little it waits."""
     found = list(stragglers(run, effect=cfg.excess, z=cfg.z, persist=cfg.blocks))
@@ -69,7 +69,7 @@ class TracedStraggler(Struct, frozen=True):
     lost_share: float = 0.05
 
 
-@rule("SLO014 trace-straggler", needs=("spans",), severity="warning", cause="straggler")
+@rule("SLO014 trace-straggler", "spans", severity="warning", cause="straggler")
 def trace_straggler(run: Run, cfg: TracedStraggler) -> Findings:
     """Name the rank for which the others wait."""
     found = waits(run)

@@ -17,7 +17,7 @@ _SIGNAL = "a signal from outside"
 _TERMINATION = "external_termination"
 
 
-@rule("STP001 external-stop", needs=("events", "metrics"), severity="error")
+@rule("STP001 external-stop", "events metrics", severity="error")
 def external_stop(run: Run) -> Findings:
     """Find the first stop from outside that ended the run."""
     found = in_order(f for f in standing(run) if f.weight == Weight.STOP)

@@ -55,6 +55,18 @@ def test_a_finding_is_as_its_rule_declares() -> None:
     assert (usual.confidence, usual.cause, usual.causal) == (Confidence.LOW, "plateau", Causal.CONTEXT)
 
 
+def test_the_tables_of_a_rule_are_words_or_a_tuple_of_names() -> None:
+    assert rule("LRN901 of-words", "metrics events")(declared.find).needs == ("metrics", "events")
+    assert declared.needs == ("metrics",)
+
+
+def test_a_finding_begins_where_its_first_proof_is_unless_it_says_otherwise() -> None:
+    places = proof(ROW, {**ROW, "gstep": 80})
+    assert declared.finding("said", "because", places).onset == Onset(step=70, t_ns=9, rank=1)
+    assert declared.finding("said", "because", places, Onset(step=60)).onset == Onset(step=60)
+    assert declared.finding("said", "because", places, Onset()).onset == Onset()
+
+
 def test_what_a_finding_says_itself_goes_before_its_declaration() -> None:
     own = list(declared(Run("empty")))[1]
     assert (own.severity, own.causal, own.shape, own.culprits) == (Severity.ERROR, Causal.ROOT, Shape.NAN, (2,))

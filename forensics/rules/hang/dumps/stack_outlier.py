@@ -111,7 +111,7 @@ def _sides(found: Mapping[int, Stack], key: Callable[[Stack], str]) -> list[list
 
 @rule(
     "HNG023 waiting-stack",
-    needs=("events", "metrics", "stack_frames"),
+    "events metrics stack_frames",
     severity="warning",
     confidence="low",
     cause="waits_in_collective",

@@ -7,7 +7,7 @@ from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.rules.oom._memory import size
 
 #: Tables that `analyses.snapshots` is made of.
-NEEDS = ("allocs", "segments", "blocks", "stacks", "frames", "annotations", "facts", "sources")
+NEEDS = "allocs segments blocks stacks frames annotations facts sources"
 
 
 def evidence(

@@ -9,7 +9,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from forensics.analyses.snapshots.per_device import Leak, Snapshot, Stack, grown, site_of, snapshots
-from forensics.rules.kit import Finding, Findings, Run, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
 
@@ -24,7 +24,7 @@ class Piling(Struct, frozen=True):
     share: float = 0.01
 
 
-@rule("OOM020 snapshot-leak-site", needs=NEEDS, cause="leak")
+@rule("OOM020 snapshot-leak-site", NEEDS, cause="leak")
 def snapshot_leak(run: Run, cfg: Piling) -> Findings:
     """Name the worst leak site of each snapshot, the largest first, each site once."""
     seen: set[str] = set()
@@ -54,6 +54,7 @@ def _leak_finding(one: Snapshot, leak: Leak) -> Finding:
                 for other in one.leaks[1:4]
             ),
         ),
+        Onset(),
         severity="error" if one.ooms else "warning",
         confidence=leak.confidence,
         culprits=ranks(one),
@@ -77,7 +78,7 @@ class Growing(Struct, frozen=True):
     share: float = 0.25
 
 
-@rule("OOM023 snapshots-grow", needs=NEEDS, severity="warning", cause="leak")
+@rule("OOM023 snapshots-grow", NEEDS, severity="warning", cause="leak")
 def snapshot_grew(run: Run, cfg: Growing) -> Findings:
     """Name the stack that grew most over the snapshots of a device."""
     found = [hit for row in _rows(snapshots(run)) if len(row) >= cfg.fewest and (hit := _grew(row, cfg)) is not None]
@@ -123,6 +124,7 @@ def _grew_finding(row: Sequence[Snapshot], stack: Stack, rise: int) -> Finding:
             evidence(last, f"{size(rise)} more than in {row[0].source}: {chain(stack)}", value=rise),
             evidence(row[0], state_quote(row[0])),
         ),
+        Onset(),
         confidence="high" if len(row) >= 5 else "medium",
         culprits=ranks(last),
         numbers={"bytes": rise, "snapshots": len(row), "site": site_of(stack)},

@@ -17,7 +17,7 @@ class AtTheEnd(Struct, frozen=True):
     holders: int = 3
 
 
-@rule("OOM021 snapshot-oom-event", needs=NEEDS, severity="error", cause="gpu_out_of_memory")
+@rule("OOM021 snapshot-oom-event", NEEDS, severity="error", cause="gpu_out_of_memory")
 def snapshot_oom(run: Run, cfg: AtTheEnd) -> Findings:
     """Report the earliest fatal out-of-memory event among the snapshots."""
     found = [(one, one.oom) for one in snapshots(run) if one.oom is not None and one.oom.events_after <= cfg.after]
@@ -61,7 +61,7 @@ class Pieces(Struct, frozen=True):
     least: int = 64 << 20
 
 
-@rule("OOM022 snapshot-fragmentation", needs=NEEDS, cause="fragmentation")
+@rule("OOM022 snapshot-fragmentation", NEEDS, cause="fragmentation")
 def snapshot_fragmentation(run: Run, cfg: Pieces) -> Findings:
     """Report the most fragmented device of the run's snapshots."""
     found = [
@@ -89,6 +89,7 @@ def _fragmentation_finding(one: Snapshot) -> Finding:
         "cannot be given back",
         f"the largest piece is {size(one.largest_piece_bytes)}; {state_quote(one)}{asked}",
         proof(evidence(one, state_quote(one), value=one.fragmentation)),
+        Onset(),
         severity="warning" if fatal else "info",
         confidence="high" if fatal else "medium",
         culprits=ranks(one),
@@ -109,14 +110,7 @@ class Private(Struct, frozen=True):
     share: float = 0.15
 
 
-@rule(
-    "OOM025 private-pools-hold",
-    needs=NEEDS,
-    severity="info",
-    confidence="medium",
-    cause="private_pools",
-    causal="context",
-)
+@rule("OOM025 private-pools-hold", NEEDS, severity="info", confidence="medium", cause="private_pools", causal="context")
 def snapshot_pools(run: Run, cfg: Private) -> Findings:
     """Report the device whose private pools keep most."""
     found = [one for one in snapshots(run) if _idle(one) > cfg.share * max(one.reserved_bytes, 1)]
@@ -135,6 +129,7 @@ def _pools_finding(one: Snapshot) -> Finding:
         f"{len(private)} private pools keep {size(idle)} of {size(one.reserved_bytes)} without allocations in it",
         "memory of a private pool serves no other allocation, and emptying the cache does not free it",
         proof(evidence(one, state_quote(one), value=idle)),
+        Onset(),
         culprits=ranks(one),
         numbers={"pools": len(private), "idle_bytes": idle, "reserved_bytes": one.reserved_bytes},
     )
@@ -147,12 +142,7 @@ class Hidden(Struct, frozen=True):
 
 
 @rule(
-    "OOM024 snapshot-says-little",
-    needs=NEEDS,
-    severity="info",
-    confidence="high",
-    cause="snapshot_quality",
-    causal="context",
+    "OOM024 snapshot-says-little", NEEDS, severity="info", confidence="high", cause="snapshot_quality", causal="context"
 )
 def snapshot_quality(run: Run, cfg: Hidden) -> Findings:
     """Report each kind of gap once, with the first snapshot that has it and how many do."""
@@ -183,6 +173,7 @@ def _quality_finding(kind: str, row: list[Snapshot]) -> Finding:
         f"the memory snapshot of device {one.device} {kind}{many}",
         "; ".join(one.notes) or state_quote(one),
         proof(evidence(one, state_quote(one))),
+        Onset(),
         culprits=ranks(one),
         numbers={"snapshots": len(row), "events": one.events},
     )

@@ -8,7 +8,7 @@ from msgspec import Struct
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
 from forensics.knowledge.vocabulary import words_for
-from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
 
 
@@ -19,13 +19,7 @@ class Exposed(Struct, frozen=True):
     collectives: int = 4
 
 
-@rule(
-    "SLO013 trace-exposed-communication",
-    needs=("spans",),
-    severity="warning",
-    confidence="medium",
-    cause="communication",
-)
+@rule("SLO013 trace-exposed-communication", "spans", severity="warning", confidence="medium", cause="communication")
 def trace_exposed_communication(run: Run, cfg: Exposed) -> Findings:
     """Find the trace with the largest share of exposed communication."""
     counts = gpu_rows(run).group_by("source").agg(collectives=(pl.col("kind") == COMMUNICATION).sum())
@@ -50,7 +44,6 @@ def _finding(run: Run, row: dict[str, float], traces: int, hit: int) -> Finding:
             span_evidence(first, f"{quoted(first['name'])} ran {ms(first['dur_ns'])}"),
             *(span_evidence(r, f"ran {ms(r['dur_ns'])}") for r in more),
         ),
-        onset_at(first),
         numbers={"exposed_share": row["lost"], "overlap_share": hidden, "exposed_s": row["exposed_ns"] / 1e9},
     )
 
@@ -61,7 +54,7 @@ class FullPrecision(Struct, frozen=True):
     share: float = 0.2
 
 
-@rule("SLO036 no-fast-path", needs=("spans",), severity="warning", confidence="medium", cause="no_fast_path")
+@rule("SLO036 no-fast-path", "spans", severity="warning", confidence="medium", cause="no_fast_path")
 def full_precision(run: Run, cfg: FullPrecision) -> Findings:
     """Find the trace with most time in fp32 products."""
     rows = gpu_rows(run)

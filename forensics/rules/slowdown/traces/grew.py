@@ -80,13 +80,7 @@ class CommunicationGrew(Struct, frozen=True):
     ratio: float = 1.3
 
 
-@rule(
-    "SLO015 trace-communication-grew",
-    needs=("spans",),
-    severity="warning",
-    confidence="medium",
-    cause="communication_grew",
-)
+@rule("SLO015 trace-communication-grew", "spans", severity="warning", confidence="medium", cause="communication_grew")
 def trace_communication_grew(run: Run, cfg: CommunicationGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     yield from grown(trace_communication_grew, run, "comm_share", rose("comm_share", cfg.points, cfg.ratio))
@@ -104,9 +98,7 @@ class MemoryOpsGrew(Struct, frozen=True):
     least: float = 0.01
 
 
-@rule(
-    "SLO016 trace-memory-ops-grew", needs=("spans",), severity="warning", confidence="medium", cause="memory_ops_grew"
-)
+@rule("SLO016 trace-memory-ops-grew", "spans", severity="warning", confidence="medium", cause="memory_ops_grew")
 def trace_memory_ops_grew(run: Run, cfg: MemoryOpsGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     before, after = pl.col("memory_share_first"), pl.col("memory_share_last")
@@ -122,13 +114,7 @@ class OtherKernelsGrew(Struct, frozen=True):
     count_ratio: float = 1.5
 
 
-@rule(
-    "SLO017 trace-other-kernels-grew",
-    needs=("spans",),
-    severity="warning",
-    confidence="medium",
-    cause="other_kernels_grew",
-)
+@rule("SLO017 trace-other-kernels-grew", "spans", severity="warning", confidence="medium", cause="other_kernels_grew")
 def trace_other_kernels_grew(run: Run, cfg: OtherKernelsGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     before, after = pl.col("other_share_first"), pl.col("other_share_last")
@@ -145,7 +131,7 @@ class IdleGrew(Struct, frozen=True):
     least: float = 0.15
 
 
-@rule("SLO037 trace-idle-grew", needs=("spans",), severity="warning", confidence="medium", cause="idle_grew")
+@rule("SLO037 trace-idle-grew", "spans", severity="warning", confidence="medium", cause="idle_grew")
 def trace_idle_grew(run: Run, cfg: IdleGrew) -> Findings:
     """Compare the first and the last trace of each rank."""
     bad = rose("idle_share", cfg.points, cfg.ratio) & (pl.col("idle_share_last") >= cfg.least)

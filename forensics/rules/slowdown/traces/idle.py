@@ -14,7 +14,7 @@ from forensics.analyses.traces.gpu import gpu_rows
 from forensics.analyses.traces.loader import loader_rows, loader_share
 from forensics.analyses.traces.steps import step_at, steps
 from forensics.analyses.traces.syncs import sync_calls
-from forensics.rules.kit import Finding, Findings, Onset, Run, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 from forensics.rules.slowdown._spans import longest, mostly, ms, on_rank, percent, quoted, span_evidence
 from forensics.rules.slowdown.traces.busy import trace_exposed_communication
 
@@ -27,7 +27,7 @@ class Starvation(Struct, frozen=True):
     calls: int = 1
 
 
-@rule("SLO010 trace-data-starvation", needs=("spans",), severity="warning", cause="dataloader")
+@rule("SLO010 trace-data-starvation", "spans", severity="warning", cause="dataloader")
 def trace_data_starvation(run: Run, cfg: Starvation) -> Findings:
     """Find the trace in which the loader keeps the device idle most."""
     shares = loader_share(run)
@@ -66,7 +66,6 @@ def _data_starvation_finding(run: Run, row: dict[str, object], traces: int, hit:
             *(span_evidence(r, f"took {ms(r['dur_ns'])}") for r in more),
             *(span_evidence(g, f"ends a gap of {ms(g['dur_ns'])}: {quoted(g['name'])}") for g in longest(gaps, 2)),
         ),
-        onset_at(first),
         confidence="high" if gaps.height > 1 else "medium",
         numbers={"lost_share": lost, "wait_s": float(str(row["wait_ns"])) / 1e9},
     )
@@ -86,7 +85,7 @@ class Syncs(Struct, frozen=True):
     wait_share: float = 0.05
 
 
-@rule("SLO011 trace-host-syncs", needs=("spans",), confidence="medium", cause="host_sync")
+@rule("SLO011 trace-host-syncs", "spans", confidence="medium", cause="host_sync")
 def trace_host_syncs(run: Run, cfg: Syncs) -> Findings:
     """Find the trace whose host waits for the device most."""
     calls = sync_calls(run).filter(pl.col("waits"))
@@ -132,7 +131,6 @@ def _host_syncs_finding(calls: pl.DataFrame, row: dict[str, Any], *, serious: bo
         f"{percent(row['lost'])} of the time after such waits{on_rank(row)}",
         f"the waits take {ms(row['wait_ns'])}; called from {named}",
         proof(span_evidence(first, _quote(first)), *(span_evidence(r, _quote(r)) for r in more)),
-        onset_at(first),
         severity="warning" if serious else "info",
         numbers={"idle_share": row["lost"], "calls": row["calls"], "wait_s": row["wait_ns"] / 1e9},
     )
@@ -161,7 +159,7 @@ class LaunchBound(Struct, frozen=True):
     many: int = 100
 
 
-@rule("SLO012 trace-launch-bound", needs=("spans",), severity="warning", cause="launch_bound")
+@rule("SLO012 trace-launch-bound", "spans", severity="warning", cause="launch_bound")
 def trace_launch_bound(run: Run, cfg: LaunchBound) -> Findings:
     """Find the trace in which late launches cost most."""
     host = idle_causes(run).filter(pl.col("cause") == HOST).select("source", "gaps", host_ns="time_ns")
@@ -194,7 +192,6 @@ def _launch_bound_finding(run: Run, row: dict[str, float], cfg: LaunchBound) -> 
             span_evidence(first, f"launched late, after {ms(first['dur_ns'])} without work: {quoted(first['name'])}"),
             *(span_evidence(r, f"after {ms(r['dur_ns'])} without work") for r in more),
         ),
-        onset_at(first),
         confidence="medium" if row["kernels"] >= cfg.many else "low",
         numbers={"lost_share": row["lost"], "short_share": row["short"], "kernels": row["kernels"]},
     )
@@ -215,7 +212,7 @@ class IdleDevice(Struct, frozen=True):
     much: float = 0.25
 
 
-@rule("SLO034 idle-device", needs=("spans",), confidence="medium", cause="idle_device")
+@rule("SLO034 idle-device", "spans", confidence="medium", cause="idle_device")
 def idle_device(run: Run, cfg: IdleDevice) -> Findings:
     """Find the trace with most idle time."""
     shares = by_rank(run).filter(pl.col("span_ns") > 0).with_columns(share=pl.col("idle_ns") / pl.col("span_ns"))

@@ -16,7 +16,7 @@ from forensics.values import replace
 
 @rule(
     "SLO019 trace-before-onset",
-    needs=("spans", "events", "metrics", "checkpoints", "progress"),
+    "spans events metrics checkpoints progress",
     severity="info",
     confidence="medium",
     cause="trace_before_onset",
@@ -53,7 +53,7 @@ class Warmup(Struct, frozen=True):
 
 @rule(
     "SLO035 traced-warmup",
-    needs=("spans", "facts"),
+    "spans facts",
     severity="info",
     confidence="medium",
     cause="trace_of_warmup",
