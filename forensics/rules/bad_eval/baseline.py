@@ -9,7 +9,7 @@ from forensics.analyses.evals.falls import fall_between
 from forensics.analyses.evals.results import Row
 from forensics.rules.bad_eval._results import name_of
 from forensics.rules.bad_eval.falls import Fallen
-from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Locator, Onset, Run, rule
+from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
 
 #: What a family of settings that differs is the cause of; every other family is of the training.
 _CAUSES = {
@@ -30,47 +30,38 @@ def worse_than_baseline(run: Run, cfg: Worse) -> Findings:
     """Report the metric that fell with the smallest p, and how many did."""
     tested = run.scan("comparisons").filter(pl.col("p").is_not_null()).collect()
     worse = tested.filter((pl.col("p") < cfg.alpha) & pl.col("worse")).sort("p", maintain_order=True).to_dicts()
-    if worse:
-        yield _finding(worse[0], len(worse), tested.height)
-
-
-def _finding(row: Row, count: int, tested: int) -> Finding:
-    likely = (
-        (f"{row['family']}: {row['cause']}",)
-        if row["cause"]
-        else ("nothing recorded on disk differs that could cause it",)
-    )
-    undo = (
-        f"undo {row['cause']} ({row['family']}) and evaluate again"
-        if row["cause"]
-        else "evaluate the baseline once more with this run's command; record configuration, data hashes and pip freeze"
-    )
-    return worse_than_baseline.finding(
-        f"{name_of(row)} is {row['value']:.4g}, in the baseline {row['base_value']:.4g}; {count}/{tested} fell",
+    if not worse:
+        return
+    row = worse[0]
+    likely, cause = "nothing recorded on disk differs that could cause it", "cause_not_recorded"
+    undo = "evaluate the baseline once more with this run's command; record configuration, data hashes and pip freeze"
+    if row["cause"]:
+        likely, cause = f"{row['family']}: {row['cause']}", _CAUSES.get(row["family"], "training_differs")
+        undo = f"undo {row['cause']} ({row['family']}) and evaluate again"
+    told = [_at(row["cause_source"], row["cause_line"], row["cause"])] if row["cause_source"] else []
+    yield worse_than_baseline.finding(
+        f"{name_of(row)} is {row['value']:.4g}, in the baseline {row['base_value']:.4g};"
+        f" {len(worse)}/{tested.height} fell",
         f"with equal settings of both evaluations, chance gives such a difference with p {row['p']:.2g} (Holm)",
-        _evidence(row),
+        _evidence(row, *told),
         Onset(step=row["step"]),
         confidence="high" if row["p"] < 0.001 else "medium",
-        cause=_CAUSES.get(row["family"], "training_differs") if row["cause"] else "cause_not_recorded",
-        numbers={"value": row["value"], "baseline": row["base_value"], "p": row["p"], "worse": count},
-        likely=likely,
+        cause=cause,
+        numbers={"value": row["value"], "baseline": row["base_value"], "p": row["p"], "worse": len(worse)},
+        likely=(likely,),
         next=(undo, "see every difference: forensics diff GOOD BAD --section config --section evals"),
     )
 
 
-def _evidence(row: Row) -> tuple[Evidence, ...]:
+def _evidence(row: Row, *more: Evidence) -> tuple[Evidence, ...]:
+    """Both results of a comparison."""
     name = f"{row['task']} {row['metric']}"
-    found = [
-        _at(row["source"], row["line"], f"{name} = {row['value']:.6g}", EvidenceRole.PRIMARY),
-        _at(row["base_source"], row["base_line"], f"{name} = {row['base_value']:.6g}", EvidenceRole.RELATED),
-    ]
-    if row["cause_source"]:
-        found.append(_at(row["cause_source"], row["cause_line"], row["cause"], EvidenceRole.RELATED))
-    return tuple(found)
+    now = _at(row["source"], row["line"], f"{name} = {row['value']:.6g}")
+    return proof(now, _at(row["base_source"], row["base_line"], f"{name} = {row['base_value']:.6g}"), *more)
 
 
-def _at(source: str, line: int | None, quote: str, role: EvidenceRole) -> Evidence:
-    return Evidence(source=source, locator=Locator(line=line), quote=quote, role=role)
+def _at(source: str, line: int | None, quote: str) -> Evidence:
+    return Evidence(source, Locator(line=line), quote)
 
 
 @rule("EVL021 unlike-baseline", "comparisons", confidence="high")
@@ -81,24 +72,12 @@ def unlike_baseline(run: Run, cfg: Fallen) -> Findings:
         return
     far = [row for row in rows if _is_far(row, cfg)]
     first = min(far, key=lambda row: row["value"] - row["base_value"]) if far else rows[0]
-    places = (
-        (first["source"], first["line"], first["value"], EvidenceRole.PRIMARY),
-        (first["base_source"], first["base_line"], first["base_value"], EvidenceRole.RELATED),
-    )
     yield unlike_baseline.finding(
         f"{name_of(first)} is {first['value']:.4g}, in the baseline {first['base_value']:.4g}: {first['blocks']}"
         if far
         else f"{name_of(first)} cannot be compared with the baseline: {first['blocks']}",
         f"{len(rows)} metrics were evaluated with other settings than in the baseline",
-        tuple(
-            Evidence(
-                source=source,
-                locator=Locator(line=line),
-                quote=f"{first['task']} {first['metric']} = {value:.6g}",
-                role=role,
-            )
-            for source, line, value, role in places
-        ),
+        _evidence(first),
         Onset(step=first["step"]),
         severity="error" if far else "warning",
         cause="eval_settings_change" if far else "evaluations_unlike",

@@ -6,11 +6,10 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.evals.causes import diagnosed
-from forensics.analyses.evals.results import Row
 from forensics.analyses.evals.sittings import evaluated_step, filed_step, of_wrong_checkpoint, weights_of
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.bad_eval.falls import Fallen
-from forensics.rules.kit import Finding, Findings, Onset, Run, checkpoint_evidence, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, checkpoint_evidence, proof, rule
 
 
 @rule("EVL015 eval-of-another-step", "evals eval_samples facts metrics", cause="wrong_checkpoint")
@@ -21,21 +20,17 @@ def wrong_checkpoint(run: Run, cfg: Fallen) -> Findings:
     is_far = fall is not None and fall.errors >= cfg.errors and fall.lost >= cfg.lost
     rows = run.collect("evals").unique(["source", "step"], keep="first", maintain_order=True)
     for row in of_wrong_checkpoint(rows.to_dicts()):
-        yield _finding(row, is_far=is_far)
-
-
-def _finding(row: Row, *, is_far: bool) -> Finding:
-    filed, made = filed_step(row), evaluated_step(row)
-    return wrong_checkpoint.finding(
-        f"results filed under step {filed} were made of the checkpoint of step {made}",
-        f"the weights that were loaded are {weights_of(row)}" + ("; the scores fell with it" if is_far else ""),
-        proof(result_evidence(row)),
-        Onset(step=filed),
-        severity="error" if is_far else "warning",
-        confidence="high" if is_far else "medium",
-        numbers={} if filed is None or made is None else {"filed": filed, "evaluated": made},
-        next=(f"evaluate the checkpoint of step {filed}",),
-    )
+        filed, made = filed_step(row), evaluated_step(row)
+        yield wrong_checkpoint.finding(
+            f"results filed under step {filed} were made of the checkpoint of step {made}",
+            f"the weights that were loaded are {weights_of(row)}" + ("; the scores fell with it" if is_far else ""),
+            proof(result_evidence(row)),
+            Onset(step=filed),
+            severity="error" if is_far else "warning",
+            confidence="high" if is_far else "medium",
+            numbers={} if filed is None or made is None else {"filed": filed, "evaluated": made},
+            next=(f"evaluate the checkpoint of step {filed}",),
+        )
 
 
 class EarlierCheckpoint(Struct, frozen=True):
@@ -54,11 +49,8 @@ class EarlierCheckpoint(Struct, frozen=True):
 def earlier_checkpoint(run: Run, cfg: EarlierCheckpoint) -> Findings:
     """Compare the latest evaluated step with the last checkpoint."""
     evals = run.scan("evals").filter(pl.col("step").is_not_null() & pl.col("value").is_not_null()).collect()
-    saved = (
-        run.scan("checkpoints")
-        .filter(pl.col("step").is_not_null() & (pl.col("complete").fill_null(value=True)))
-        .collect()
-    )
+    whole = pl.col("complete").fill_null(value=True)
+    saved = run.scan("checkpoints").filter(pl.col("step").is_not_null() & whole).collect()
     if evals.height == 0 or saved.height == 0:
         return
     row = evals.sort("step", maintain_order=True).row(-1, named=True)

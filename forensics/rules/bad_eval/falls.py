@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from forensics.analyses.evals.causes import Diagnosed, diagnosed, words_of
-from forensics.analyses.evals.falls import Fall
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Locator, Onset, Run, proof, rule
+from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
 
 _SHOWN = 3
 _ADVICE = {
@@ -38,21 +37,25 @@ class Fallen(Struct, frozen=True):
 def falls(run: Run, cfg: Fallen) -> Findings:
     """Report the first evaluation whose scores fell, and the setting that changed with it."""
     found = diagnosed(run)
-    if found is not None and not found.is_of_wrong_weights:
-        yield _finding(found, cfg)
-
-
-def _finding(found: Diagnosed, cfg: Fallen) -> Finding:
+    if found is None or found.is_of_wrong_weights:
+        return
     fall, changed = found.fall, found.changed
     test = fall.tasks[0]
     before, after = test.before, test.after
     more = f"; {len(fall.tasks)} results fell like that" if len(fall.tasks) > 1 else ""
     said = f"with {changed[0].family} changed: {words_of(changed)}" if changed else "and no recorded setting differs"
     is_far = fall.errors >= cfg.errors and fall.lost >= cfg.lost
-    return falls.finding(
+    course = "; the training loss did not rise" if fall.losses else ""
+    beside = "; another task got better at that evaluation" if found.is_traded else ""
+    further = (
+        "keep the settings of the evaluation in one file, and its hash in the results"
+        if changed
+        else "compare with a good run: forensics diff GOOD BAD --section config --section evals"
+    )
+    yield falls.finding(
         f"{name_of(after)} fell from {before['value']:.4g}{_at(before['step'])} to {after['value']:.4g}"
         f"{_at(fall.step)}{more}",
-        f"the fall is {fall.errors:.1f} standard errors, {said}" + _training(fall) + _beside(found),
+        f"the fall is {fall.errors:.1f} standard errors, {said}{course}{beside}",
         proof(result_evidence(after), result_evidence(before), *_stated(found), *fall.losses),
         Onset(step=fall.step, step_lo=fall.step_before),
         severity="error" if is_far else "warning",
@@ -60,7 +63,7 @@ def _finding(found: Diagnosed, cfg: Fallen) -> Finding:
         cause=found.cause,
         numbers={"best": before["value"], "last": after["value"], "errors": test.errors, "tasks": len(fall.tasks)},
         likely=_likely(found),
-        next=(_first_action(found), *_further(found)),
+        next=(_first_action(found), further),
     )
 
 
@@ -68,26 +71,13 @@ def _at(step: int | None) -> str:
     return "" if step is None else f" at step {step}"
 
 
-def _training(fall: Fall) -> str:
-    return "; the training loss did not rise" if fall.losses else ""
-
-
-def _beside(found: Diagnosed) -> str:
-    return "; another task got better at that evaluation" if found.is_traded else ""
-
-
 def _stated(found: Diagnosed) -> Iterator[Evidence]:
     """Where the setting that changed is stated, on both sides."""
     for one in found.changed[:1]:
-        for place, value, role in (
-            (one.cand_place, one.cand, EvidenceRole.RELATED),
-            (one.base_place, one.base, EvidenceRole.RELATED),
-        ):
+        for place, value in ((one.cand_place, one.cand), (one.base_place, one.base)):
             source, _, line = place.rpartition(":")
             at = int(line) if source and line.isdigit() else None
-            yield Evidence(
-                source=source if at else place, locator=Locator(line=at), quote=f"{one.name} = {value}", role=role
-            )
+            yield Evidence(source if at else place, Locator(line=at), f"{one.name} = {value}")
 
 
 def _likely(found: Diagnosed) -> tuple[str, ...]:
@@ -113,9 +103,3 @@ def _first_action(found: Diagnosed) -> str:
     if found.is_traded or not found.fall.is_abrupt:
         return f"use the checkpoint of step {fall.tasks[0].before['step']}, or evaluate both again with one command"
     return _COMPARE.format(again=again, before=before)
-
-
-def _further(found: Diagnosed) -> tuple[str, ...]:
-    if found.changed:
-        return ("keep the settings of the evaluation in one file, and its hash in the results",)
-    return ("compare with a good run: forensics diff GOOD BAD --section config --section evals",)

@@ -47,9 +47,20 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
     falls = [(c, best) for c in eval_curves(run) if c.higher and (best := _best(c, cfg)) is not None]
     losses = [c for c in curves(run, "loss") if c.at.null_count() == 0] if falls else []
     falls = [(c, best) for c, best in falls if any(_improved(loss, c, best, cfg) for loss in losses)]
-    if falls:
-        curve, best = min(falls, key=lambda pair: float(pair[0].values[-1] / pair[0].values[pair[1]]))
-        yield _fallen(curve, best, len(falls))
+    if not falls:
+        return
+    curve, best = min(falls, key=lambda pair: float(pair[0].values[-1] / pair[0].values[pair[1]]))
+    top, last = curve.row(best), curve.row(-1)
+    more = f"; {len(falls)} scores fell like that" if len(falls) > 1 else ""
+    yield score_falls.finding(
+        f"{curve.name} fell from {top['value']:.4g} at step {top['at']} to {last['value']:.4g} at step {last['at']}"
+        f" while the loss improved{more}",
+        "the last evaluations are all below the best one by more than noise explains",
+        proof(last, top),
+        Onset(step=top["at"]),
+        numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},
+        next=(f"take the checkpoint of step {top['at']}", "evaluate it and the last one on more documents"),
+    )
 
 
 def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
@@ -60,8 +71,23 @@ def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
         at = _broken_at(curve, cfg)
         if at is None or not any(_rose_at(cost, curve, at) for cost in costs):
             continue
-        if any(_kept(loss, curve, at, cfg) for loss in curves(run, "loss") if loss.at.null_count() == 0):
-            yield _broken(curve, at)
+        if not any(_kept(loss, curve, at, cfg) for loss in curves(run, "loss") if loss.at.null_count() == 0):
+            continue
+        before, after = curve.row(at - 1), curve.row(at)
+        yield score_falls.finding(
+            f"{curve.name} fell from {before['value']:.4g} to {after['value']:.4g} between two evaluations and stays"
+            " there although the training loss did not rise",
+            "an evaluation loss rose at the same place, and nothing that is learned breaks off like this in training"
+            " alone",
+            proof(after, before, curve.row(-1)),
+            Onset(step=after["at"], step_lo=before["at"]),
+            cause="cause_not_recorded",
+            numbers={"best": before["value"], "last": curve.row(-1)["value"], "best_step": before["at"]},
+            next=(
+                f"evaluate the checkpoint of step {before['at']} with today's data and code",
+                "compare order and labels of the evaluation set, its preprocessing, and the mode of the model (eval())",
+            ),
+        )
 
 
 def _broken_at(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
@@ -79,29 +105,17 @@ def _rose_at(cost: EvalCurve, curve: EvalCurve, at: int) -> bool:
 
 def _kept(loss: Curve, curve: EvalCurve, at: int, cfg: ScoreFalls) -> bool:
     """Whether the training loss is after a break where it was before it, measured by the way that it had come."""
-    until = int((loss.at <= curve.row(at - 1)["at"]).sum())
-    then, now = loss.values[max(0, until - cfg.records) : until], loss.values[until:][-cfg.records :]
-    if not len(then) or not len(now):
+    if (levels := _levels(loss, curve, at - 1, cfg)) is None:
         return False
-    level = float(np.median(then))
-    return float(np.median(now)) <= level + cfg.back * max(0.0, float(loss.values[0]) - level)
+    then, now = levels
+    return now <= then + cfg.back * max(0.0, float(loss.values[0]) - then)
 
 
-def _broken(curve: EvalCurve, at: int) -> Finding:
-    before, after = curve.row(at - 1), curve.row(at)
-    return score_falls.finding(
-        f"{curve.name} fell from {before['value']:.4g} to {after['value']:.4g} between two evaluations and stays there"
-        " although the training loss did not rise",
-        "an evaluation loss rose at the same place, and nothing that is learned breaks off like this in training alone",
-        proof(after, before, curve.row(-1)),
-        Onset(step=after["at"], step_lo=before["at"]),
-        cause="cause_not_recorded",
-        numbers={"best": before["value"], "last": curve.row(-1)["value"], "best_step": before["at"]},
-        next=(
-            f"evaluate the checkpoint of step {before['at']} with today's data and code",
-            "compare order and labels of the evaluation set, its preprocessing, and the mode of the model (eval())",
-        ),
-    )
+def _levels(loss: Curve, curve: EvalCurve, at: int, cfg: ScoreFalls) -> tuple[float, float] | None:
+    """The training loss up to an evaluation, and its last level behind it."""
+    until = int((loss.at <= curve.row(at)["at"]).sum())
+    then, now = loss.values[max(0, until - cfg.records) : until], loss.values[until:][-cfg.records :]
+    return (float(np.median(then)), float(np.median(now))) if len(then) and len(now) else None
 
 
 def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
@@ -120,23 +134,8 @@ def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
 
 
 def _improved(loss: Curve, curve: EvalCurve, best: int, cfg: ScoreFalls) -> bool:
-    until = int((loss.at <= curve.row(best)["at"]).sum())
-    then, now = loss.values[max(0, until - cfg.records) : until], loss.values[until:][-cfg.records :]
-    return len(then) > 0 and len(now) > 0 and float(np.median(now)) < float(np.median(then))
-
-
-def _fallen(curve: EvalCurve, best: int, count: int) -> Finding:
-    top, last = curve.row(best), curve.row(-1)
-    more = f"; {count} scores fell like that" if count > 1 else ""
-    return score_falls.finding(
-        f"{curve.name} fell from {top['value']:.4g} at step {top['at']} to {last['value']:.4g} at step {last['at']}"
-        f" while the loss improved{more}",
-        "the last evaluations are all below the best one by more than noise explains",
-        proof(last, top),
-        Onset(step=top["at"]),
-        numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},
-        next=(f"take the checkpoint of step {top['at']}", "evaluate it and the last one on more documents"),
-    )
+    levels = _levels(loss, curve, best, cfg)
+    return levels is not None and levels[1] < levels[0]
 
 
 _EMA = lazily(r"(?i)[_/. -]?(?<![a-z])(?:ema|averaged|swa)(?![a-z])[_/. -]?")
@@ -159,9 +158,17 @@ def averaged_worse(run: Run, cfg: AveragedWorse) -> Findings:
         name = re.sub(r"[_/. -]", "/", _EMA.sub("/", curve.name).strip("/"))
         own = plain.get(name) if _EMA.search(curve.name) and curve.higher is not None else None
         places = _far(own, curve, cfg) if own is not None else None
-        if own is not None and places is not None:
-            yield _averaged_worse_finding(own, curve, places)
-            return
+        if own is None or places is None:
+            continue
+        mine, other = own.row(places[0]), curve.row(places[1])
+        yield averaged_worse.finding(
+            f"{curve.name} is {other['value']:.4g} at step {other['at']}, without averaging {mine['value']:.4g}",
+            "the average of the weights scores worse than the weights at the last steps",
+            proof(other, mine),
+            Onset(step=other["at"]),
+            numbers={"averaged": other["value"], "plain": mine["value"]},
+        )
+        return
 
 
 def _far(own: EvalCurve, averaged: EvalCurve, cfg: AveragedWorse) -> tuple[int, int] | None:
@@ -172,17 +179,6 @@ def _far(own: EvalCurve, averaged: EvalCurve, cfg: AveragedWorse) -> tuple[int, 
     a, b = own.values[left[-cfg.last :]], averaged.values[right[-cfg.last :]]
     gaps = (a - b if averaged.higher else b - a) / np.maximum(np.abs(a), 1e-12)
     return (int(left[-1]), int(right[-1])) if bool((gaps > cfg.worse).all()) else None
-
-
-def _averaged_worse_finding(own: EvalCurve, averaged: EvalCurve, places: tuple[int, int]) -> Finding:
-    mine, other = own.row(places[0]), averaged.row(places[1])
-    return averaged_worse.finding(
-        f"{averaged.name} is {other['value']:.4g} at step {other['at']}, without averaging {mine['value']:.4g}",
-        "the average of the weights scores worse than the weights at the last steps",
-        proof(other, mine),
-        Onset(step=other["at"]),
-        numbers={"averaged": other["value"], "plain": mine["value"]},
-    )
 
 
 #: So many finite training losses at the end show that training is sound.

@@ -12,9 +12,7 @@ from msgspec import Struct
 from forensics.analyses.evals.results import Row, age, chance_of, courses, error_of, members_of, settings_of
 from forensics.knowledge.scores import is_share
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.rules.kit import EvidenceRole, Finding, Findings, Onset, Run, proof, rule
-
-_NOT_A_NUMBER_SHOWN = 5
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 
 
 @rule(
@@ -36,12 +34,9 @@ def not_a_number(run: Run) -> Findings:
     yield not_a_number.finding(
         f"{name_of(first)} is {first['value']}" + (f", and {len(bad) - 1} more scores" if len(bad) > 1 else ""),
         "a score that is not a number means that nothing finite was scored",
-        proof(*map(result_evidence, bad[:_NOT_A_NUMBER_SHOWN])),
+        proof(*map(result_evidence, bad[:5])),
         numbers={"scores": len(bad)},
     )
-
-
-_LIMITED_SHOWN = 3
 
 
 @rule(
@@ -61,7 +56,7 @@ def limited(run: Run) -> Findings:
     yield limited.finding(
         f"{rows[0]['task']} was evaluated on {rows[0]['n'] or '?'} of {whole} documents (limit {limit})",
         "the first documents of a task are not a random sample of it",
-        proof(*map(result_evidence, rows[:_LIMITED_SHOWN])),
+        proof(*map(result_evidence, rows[:3])),
         numbers={"tasks": len(rows), "documents": rows[0]["n"] or 0},
     )
 
@@ -72,9 +67,6 @@ def _is_limited(row: Row) -> bool:
     if isinstance(whole, (int, float)) and n is not None and n >= whole:
         return False
     return limit != "none"
-
-
-_TOO_SMALL_SHOWN = 3
 
 
 class TooSmall(Struct, frozen=True):
@@ -96,7 +88,7 @@ def too_small(run: Run, cfg: TooSmall) -> Findings:
     yield too_small.finding(
         f"{name_of(first)} is {first['value']:.3g} ± {2 * _error(first):.2g} (95 %): too few documents",
         f"{len(wide)} scores are that uncertain",
-        proof(*map(result_evidence, wide[:_TOO_SMALL_SHOWN])),
+        proof(*map(result_evidence, wide[:3])),
         numbers={"scores": len(wide), "stderr": _error(first)},
     )
 
@@ -105,9 +97,6 @@ def _error(row: Row) -> float:
     if row["stderr"] is not None:
         return float(row["stderr"])
     return error_of(row) or 0.0 if row["n"] else 0.0
-
-
-_AT_CHANCE_SHOWN = 4
 
 
 class AtChance(Struct, frozen=True):
@@ -130,10 +119,7 @@ def at_chance(run: Run, cfg: AtChance) -> Findings:
         f"all {len(tasks)} tasks with a known chance level score at chance: {row['task']} {row['value']:.3g},"
         f" chance {chance:g}",
         "no score is more than two standard errors above guessing",
-        tuple(
-            result_evidence(r, EvidenceRole.RELATED if n else EvidenceRole.PRIMARY)
-            for n, (r, _) in enumerate(known[:_AT_CHANCE_SHOWN])
-        ),
+        proof(*(result_evidence(row) for row, _ in known[:4])),
         numbers={"tasks": len(tasks), "value": row["value"], "chance": chance},
     )
 
@@ -164,9 +150,17 @@ def identical(run: Run) -> Findings:
         if (before[0]["model"], before[0]["step"]) == (after[0]["model"], after[0]["step"]):
             continue
         count = _equal(before, after)
-        if count >= _FEWEST or (count and len(_large(after)) >= _TASKS):
-            yield _finding(before[0], after[0], count)
-            return
+        if count < _FEWEST and not (count and len(_large(after)) >= _TASKS):
+            continue
+        yield identical.finding(
+            f"two results of different checkpoints are equal in all {count} metrics, to the last digit",
+            "one of the two was copied or came from a cache, or both evaluated the same weights",
+            proof(result_evidence(after[0]), result_evidence(before[0])),
+            Onset(step=after[0]["step"], step_lo=before[0]["step"]),
+            confidence="high" if count >= _FEWEST else "medium",
+            numbers={"metrics": count},
+        )
+        return
 
 
 def _equal(before: Sequence[Row], after: Sequence[Row]) -> int:
@@ -180,17 +174,6 @@ def _equal(before: Sequence[Row], after: Sequence[Row]) -> int:
 def _large(rows: Sequence[Row]) -> set[str]:
     """Tasks whose scores are of so many documents that two models rarely agree in them."""
     return {row["task"] for row in rows if (row["n"] or 0) >= _DOCUMENTS and row["value"] not in (0, 1)}
-
-
-def _finding(before: Row, after: Row, count: int) -> Finding:
-    return identical.finding(
-        f"two results of different checkpoints are equal in all {count} metrics, to the last digit",
-        "one of the two was copied or came from a cache, or both evaluated the same weights",
-        proof(result_evidence(after), result_evidence(before)),
-        Onset(step=after["step"], step_lo=before["step"]),
-        confidence="high" if count >= _FEWEST else "medium",
-        numbers={"metrics": count},
-    )
 
 
 class AnswersNotFound(Struct, frozen=True):

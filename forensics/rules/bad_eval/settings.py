@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
@@ -28,21 +27,14 @@ def decoding_contradicts_itself(run: Run) -> Findings:
                 return
 
 
-def _judged(sampling: Mapping[str, Any], heat: Mapping[str, Any]) -> Finding | None:
+def _judged(sampling: Row, heat: Row) -> Finding | None:
     try:
         temperature = float(heat["value"])
     except ValueError:
         return None
-    if sampling["value"] == "true" and temperature == 0:
-        return _decoding_contradicts_itself_finding(sampling, heat, zero=True)
-    if sampling["value"] == "false" and temperature not in (0.0, 1.0):
-        return _decoding_contradicts_itself_finding(sampling, heat, zero=False)
-    return None
-
-
-def _decoding_contradicts_itself_finding(
-    sampling: Mapping[str, Any], heat: Mapping[str, Any], *, zero: bool
-) -> Finding:
+    zero = sampling["value"] == "true" and temperature == 0
+    if not zero and (sampling["value"] != "false" or temperature in (0.0, 1.0)):
+        return None
     state = "on" if zero else "off"
     return decoding_contradicts_itself.finding(
         f"sampling is {state} and the temperature is {heat['value']}",
@@ -66,25 +58,28 @@ def precision_differs(run: Run) -> Findings:
     if trained is None:
         return
     for row in run.collect("evals").unique("source", keep="first", maintain_order=True).iter_rows(named=True):
-        found = _loaded(row)
-        if found is not None:
-            yield _precision_differs_finding(row, trained, *found)
-            return
+        if (found := _loaded(row)) is None:
+            continue
+        loaded, kind = found
+        yield precision_differs.finding(
+            f"the model was evaluated with {loaded}, and trained with {trained['key']} = {trained['value']}",
+            "the results state how the model was loaded, the settings how it was trained",
+            proof(result_evidence(row), fact_evidence(trained)),
+            severity="warning" if kind == "quantised" else "info",
+            cause=kind,
+        )
+        return
 
 
-def _trained(run: Run) -> Mapping[str, Any] | None:
+def _trained(run: Run) -> Row | None:
     """A setting that says that training was not in float16 or in few bits; None where another says that it was."""
-    is_config = pl.col("family") == "config"
-    coarse = keyed(run, words_for("few_bits_setting")).filter(
-        is_config & ~pl.col("value").is_in(["null", "false", "0"])
-    )
-    if coarse.collect().height:
+    is_config, off = pl.col("family") == "config", pl.col("value").is_in(["null", "false", "0"])
+    if keyed(run, words_for("few_bits_setting")).filter(is_config & ~off).collect().height:
         return None
     own = keyed(run, words_for("number_format_setting")).filter(is_config).collect()
     rows = [row for row in own.iter_rows(named=True) if row["value"] not in ("false", "null")]
-    wide = [
-        row for row in rows if row["value"] == "true" or stands_for("wide_number_format", str(row["value"]).strip('"'))
-    ]
+    said = ((row, str(row["value"]).strip('"')) for row in rows)
+    wide = [row for row, value in said if value == "true" or stands_for("wide_number_format", value)]
     return wide[0] if wide and len(wide) == len(rows) else None
 
 
@@ -97,17 +92,6 @@ def _loaded(row: Row) -> tuple[str, str] | None:
     told = next((str(settings[key]) for key in _DTYPES if key in settings), "")
     is_half = re.fullmatch(r"(?i)(?:torch\.)?(?:float16|fp16|half)", told) is not None
     return (f"dtype={told}", "float16") if is_half else None
-
-
-def _precision_differs_finding(row: Row, trained: Mapping[str, Any], loaded: str, kind: str) -> Finding:
-    is_coarse = kind == "quantised"
-    return precision_differs.finding(
-        f"the model was evaluated with {loaded}, and trained with {trained['key']} = {trained['value']}",
-        "the results state how the model was loaded, the settings how it was trained",
-        proof(result_evidence(row), fact_evidence(trained)),
-        severity="warning" if is_coarse else "info",
-        cause=kind,
-    )
 
 
 _EVALUATED = ("task.dataset_path", "task.hf_repo")
@@ -124,10 +108,19 @@ def trained_on_evaluated(run: Run) -> Findings:
     named = facts.filter(pl.col("key").str.contains(words_for("data_set_setting"))).iter_rows(named=True)
     found = [(row, tasks[name]) for row in named if (name := _plain(row["value"])) in tasks]
     split = {str(r["key"]): str(r["value"]) for r in facts.iter_rows(named=True) if str(r["key"]).endswith("split")}
-    ranked = sorted(found, key=lambda pair: not _is_held_back(pair[0], split))
-    if ranked:
-        row, result = ranked[0]
-        yield _trained_on_evaluated_finding(row, result, held_back=_is_held_back(row, split))
+    if not found:
+        return
+    row, result = min(found, key=lambda pair: not _is_held_back(pair[0], split))
+    held_back = _is_held_back(row, split)
+    what = "a split that is held back" if held_back else "no split, or the one for training"
+    yield trained_on_evaluated.finding(
+        f"task {result['task']} is evaluated on {_plain(row['value'])}, which is also in the training data",
+        f"the settings of training name the data set of the task, with {what}",
+        proof(fact_evidence(row), result_evidence(result)),
+        Onset(step=result["step"]),
+        severity="warning" if held_back else "info",
+        confidence="medium" if held_back else "low",
+    )
 
 
 def _evaluated(run: Run) -> dict[str, Row]:
@@ -145,19 +138,7 @@ def _plain(value: str | None) -> str:
     return (value or "").strip('"').lower().rstrip("/")
 
 
-def _is_held_back(row: Mapping[str, Any], split: Mapping[str, str]) -> bool:
+def _is_held_back(row: Row, split: Mapping[str, str]) -> bool:
     parent = re.split(r"[./][^./]*$", str(row["key"]))[0]
     own = next((value for key, value in split.items() if re.split(r"[./][^./]*$", key)[0] == parent), "")
     return stands_for("held_back_split", own)
-
-
-def _trained_on_evaluated_finding(row: Mapping[str, Any], result: Row, *, held_back: bool) -> Finding:
-    what = "a split that is held back" if held_back else "no split, or the one for training"
-    return trained_on_evaluated.finding(
-        f"task {result['task']} is evaluated on {_plain(row['value'])}, which is also in the training data",
-        f"the settings of training name the data set of the task, with {what}",
-        proof(fact_evidence(row), result_evidence(result)),
-        Onset(step=result["step"]),
-        severity="warning" if held_back else "info",
-        confidence="medium" if held_back else "low",
-    )

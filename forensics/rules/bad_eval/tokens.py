@@ -8,22 +8,15 @@ from typing import Any
 import polars as pl
 from msgspec import Struct
 
-from forensics.analyses.evals.vocabulary import (
-    configured_rows,
-    embedding_rows,
-    numbers_under,
-    special_ids,
-    token_ids,
-    weight_rows,
-)
+from forensics.analyses.evals import vocabulary
 from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
 
 
 @rule("EVL001 tokens-beyond-vocabulary", "facts", confidence="medium")
 def tokens_beyond_vocabulary(run: Run) -> Findings:
     """Compare the highest id of the tokenizer with the vocabulary size of the model."""
-    rows = embedding_rows(run)
-    base, every = token_ids(run, "max_base_id"), token_ids(run, "max_id")
+    rows = vocabulary.embedding_rows(run)
+    base, every = vocabulary.token_ids(run, "max_base_id"), vocabulary.token_ids(run, "max_id")
     highest = every or base
     if rows is None or highest is None or highest.value < rows.value:
         return
@@ -52,10 +45,8 @@ class MuchLarger(Struct, frozen=True):
 @rule("EVL002 vocabulary-much-larger", "facts", severity="warning", confidence="low", cause="tokenizer_mismatch")
 def vocabulary_much_larger(run: Run, cfg: MuchLarger) -> Findings:
     """Compare the number of tokens of the tokenizer with the vocabulary size of the model."""
-    rows, tokens = embedding_rows(run), token_ids(run, "n_tokens")
-    if rows is None or tokens is None:
-        return
-    if rows.value <= cfg.factor * tokens.value or rows.value - tokens.value <= cfg.padding:
+    rows, tokens = vocabulary.embedding_rows(run), vocabulary.token_ids(run, "n_tokens")
+    if rows is None or tokens is None or rows.value <= max(cfg.factor * tokens.value, tokens.value + cfg.padding):
         return
     yield vocabulary_much_larger.finding(
         f"the embedding table has {rows.value} rows but the tokenizer only {tokens.value} tokens",
@@ -70,11 +61,13 @@ def vocabulary_much_larger(run: Run, cfg: MuchLarger) -> Findings:
 def end_token_differs(run: Run) -> Findings:
     """Look for the tokenizer's end of text among the ids at which generation stops."""
     stated = _end_token(run)
-    stops = numbers_under(run, "eos_token_id", "generation") or numbers_under(run, "eos_token_id", "config")
+    stops = vocabulary.numbers_under(run, "eos_token_id", "generation") or vocabulary.numbers_under(
+        run, "eos_token_id", "config"
+    )
     if stated is None or not stops:
         return
     token, row = stated
-    ids = special_ids(run, token)
+    ids = vocabulary.special_ids(run, token)
     stop_ids = {number for number, _ in stops}
     if len(ids) != 1 or ids & stop_ids:
         return
@@ -100,10 +93,10 @@ def _end_token(run: Run) -> tuple[str, Mapping[str, Any]] | None:
 @rule("EVL005 embedding-unlike-config", "facts", confidence="high")
 def embedding_unlike_config(run: Run) -> Findings:
     """Compare the rows of the embedding with the size that the settings beside it state."""
-    rows = weight_rows(run)
+    rows = vocabulary.weight_rows(run)
     if rows is None:
         return
-    stated = configured_rows(run, str(rows.row["source"]).rpartition("/")[0])
+    stated = vocabulary.configured_rows(run, str(rows.row["source"]).rpartition("/")[0])
     if stated is None or stated.value == rows.value:
         return
     is_short = rows.value < stated.value

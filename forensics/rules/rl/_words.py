@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from forensics.analyses.rl.ranges import Hit
-from forensics.case.evidence import Row, at_step, metric_evidence, number
-from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
+from forensics.model import Causal, Confidence, Evidence, Finding, Severity, Shape
+from forensics.rules.kit import Row, at_step, number, onset_at, proof
 from forensics.values import replace
 
 
-def finding_of(hit: Hit, severity: Severity, *, cause: str, note: str = "", others: Iterable[Evidence] = ()) -> Finding:
+def finding_of(hit: Hit, severity: Severity, *others: Evidence | Row, cause: str, note: str = "") -> Finding:
     """Make the finding of a hit; `note` is added to what proves it, `others` to the evidence."""
-    row, start = hit.row, hit.rows.row(hit.onset, named=True)
-    before = hit.rows.row(hit.onset - 1, named=True) if hit.onset else None
-    name = hit.series.raw_name
+    row, end = hit.row, hit.rows.height - 1
+    start, before, last = (hit.rows.row(max(0, at), named=True) for at in (hit.onset, hit.onset - 1, end))
     healthy = f"; healthy is {row.healthy}" if row.healthy else ""
     return Finding(
         rule=row.rule,
         shape=Shape.LEARNING,
         severity=min(severity, Severity.WARNING, key=lambda one: one.rank) if hit.few else severity,
         confidence=Confidence.LOW if hit.few else Confidence.MEDIUM,
-        title=f"{name} {_moved(hit)} from {at_step(start['at'])} on: {row.meaning}",
+        title=f"{hit.series.raw_name} {_moved(hit)} from {at_step(start['at'])} on: {row.meaning}",
         because=f"{_proof(hit)}{healthy}{'; ' + note if note else ''} ({row.source})",
-        evidence=(*_evidence(hit), *others),
-        onset=Onset(
-            step=start["at"],
-            t_ns=start["t_ns"],
-            rank=start["rank"],
-            step_lo=before["at"] if before is not None else None,
-        ),
+        evidence=proof(start, before if hit.onset else None, last if hit.onset != end else None, *others),
+        onset=onset_at(start, before["at"] if hit.onset else None),
         cause=cause,
         causal=Causal.ROOT,
         numbers={"first": hit.first, "last": hit.last, "share": round(hit.share, 4), "records": hit.rows.height},
@@ -68,17 +60,3 @@ def _proof(hit: Hit) -> str:
         return f"each of the last {hit.rows.height - hit.onset} values is, and the log holds {hit.rows.height}"
     what = "values" if row.test in {"all", "share"} else "running medians of 10"
     return f"{share} of the last 20 {what} are {bound}"
-
-
-def _evidence(hit: Hit) -> tuple[Evidence, ...]:
-    places = [(hit.onset, EvidenceRole.PRIMARY)]
-    if hit.onset:
-        places.append((hit.onset - 1, EvidenceRole.RELATED))
-    if hit.onset != hit.rows.height - 1:
-        places.append((hit.rows.height - 1, EvidenceRole.RELATED))
-    return tuple(evidence_at(hit.rows.row(i, named=True), role) for i, role in places)
-
-
-def evidence_at(row: Row, role: EvidenceRole = EvidenceRole.RELATED) -> Evidence:
-    """Evidence of one row of a series."""
-    return metric_evidence(row, role)

@@ -9,7 +9,7 @@ from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.case.settings import keyed
 from forensics.knowledge.ranges import range_of
 from forensics.knowledge.vocabulary import words_for
-from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, fact_evidence, metric_evidence, rule
+from forensics.rules.kit import Findings, Run, Severity, fact_evidence, rule
 from forensics.rules.rl._words import finding_of, outside_of
 from forensics.stats.spread import median
 from forensics.stats.trend import together, trend_of
@@ -36,12 +36,11 @@ def length_growth(run: Run, cfg: Persistence) -> Findings:
         return
     rewards = rewards_of(every)
     paid = max((together(s.finite, series.finite) for s in rewards), default=0.0)
-    hacked = paid > _PAID
     note = f"the maximum is {limit:g}" + (f"; reward and length correlate by {paid:.2f}" if rewards else "")
     hit = Hit(range_of("length_growth"), series, series.finite, True, 0, trend.first, last, trend.tau)  # noqa: FBT003 - the field is named red
-    facts = [fact_evidence(row, EvidenceRole.RELATED) for row in limits.head(1).iter_rows(named=True)]
-    cause = "length_hacking" if hacked else "length_growth"
-    yield finding_of(hit, Severity.WARNING, cause=cause, note=note, others=facts)
+    facts = map(fact_evidence, limits.head(1).iter_rows(named=True))
+    cause = "length_hacking" if paid > _PAID else "length_growth"
+    yield finding_of(hit, Severity.WARNING, *facts, cause=cause, note=note)
 
 
 def _configured(run: Run) -> pl.DataFrame:
@@ -74,10 +73,9 @@ def truncated_answers(run: Run, cfg: Persistence) -> Findings:
         biased = None if hit.red else _biased(hit, every, cfg)
         if biased is not None:
             ended = biased[1].finite.row(-1, named=True)
-            others = [metric_evidence(ended, EvidenceRole.RELATED)]
             note = f"the mean length is {biased[0]:.2g} times the mean of answers that end"
             told = replace(hit, row=range_of("terminated_length"))
-            yield finding_of(told, Severity.WARNING, cause="truncation_bias", note=note, others=others)
+            yield finding_of(told, Severity.WARNING, ended, cause="truncation_bias", note=note)
         else:
             cause = "truncated_answers"
             yield finding_of(hit, Severity.WARNING, cause=cause) if hit.red else outside_of(hit, cause=cause)

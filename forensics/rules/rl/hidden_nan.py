@@ -7,7 +7,7 @@ import polars as pl
 from forensics.analyses.rl.ranges import Hit, Persistence
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Evidence, EvidenceRole, Finding, Findings, Run, Severity, Shape, metric_evidence, rule
+from forensics.rules.kit import Finding, Findings, Row, Run, Severity, Shape, rule
 from forensics.rules.rl._words import finding_of
 from forensics.stats.spread import median
 from forensics.values import replace
@@ -21,20 +21,19 @@ def hidden_nan(run: Run, cfg: Persistence) -> Findings:
         bad = series.finite["value"] > 0
         if bad.any():
             lasting = series.finite.height >= cfg.last and float(bad.tail(cfg.last).sum()) > cfg.most * cfg.last
-            hit = _hit(series, series.finite, bad)
-            yield _finding(hit, Severity.ERROR if lasting else Severity.WARNING)
+            yield _finding(_hit(series, series.finite, bad), Severity.ERROR if lasting else Severity.WARNING)
             return
     losses = [s for s in every if s.quantity == "loss"]
     for series in (s for s in every if s.quantity == "grad_norm"):
         masked = [found for loss in losses if (found := _masked(series, loss)) is not None]
         if masked:
             hit, beside = masked[0]
-            yield _finding(hit, Severity.WARNING, metric_evidence(beside.row(0, named=True), EvidenceRole.RELATED))
+            yield _finding(hit, Severity.WARNING, beside.row(0, named=True))
             return
 
 
-def _finding(hit: Hit, severity: Severity, *others: Evidence) -> Finding:
-    return replace(finding_of(hit, severity, cause="filtered_by_writer", others=others), shape=Shape.NAN)
+def _finding(hit: Hit, severity: Severity, *others: Row) -> Finding:
+    return replace(finding_of(hit, severity, *others, cause="filtered_by_writer"), shape=Shape.NAN)
 
 
 def _masked(grads: RlSeries, loss: RlSeries) -> tuple[Hit, pl.DataFrame] | None:

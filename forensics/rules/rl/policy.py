@@ -7,7 +7,7 @@ import polars as pl
 from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import EvidenceRole, Findings, Run, Severity, metric_evidence, rule
+from forensics.rules.kit import Findings, Run, Severity, rule
 from forensics.rules.rl._words import finding_of, outside_of
 from forensics.stats.running import running_median
 from forensics.stats.spread import median
@@ -30,8 +30,7 @@ def entropy_collapse(run: Run, cfg: Persistence) -> Findings:
             continue
         hit = judge(series, range_of("entropy_low"), cfg)
         if hit is not None and hit.red:
-            fell = hit.onset > 0 and rose is False
-            severity = Severity.ERROR if fell else Severity.WARNING
+            severity = Severity.ERROR if hit.onset > 0 and rose is False else Severity.WARNING
             yield finding_of(hit, severity, cause="entropy_collapse", note=words)
         elif (sudden := _abrupt(series, cfg)) is not None:
             note = f"it fell to a fifth or less within a tenth of the run; {words}"
@@ -109,11 +108,9 @@ def sampler_divergence(run: Run, cfg: Persistence) -> Findings:
     red = [h for h in hits if h.red]
     if red:
         rose = risen(rewards_of(every))
-        worst, others = red[0], red[1:]
-        error = worst.row.row == "logp_diff" and not rose
-        also = [metric_evidence(h.rows.row(h.onset, named=True), EvidenceRole.RELATED) for h in others]
+        others = (hit.rows.row(hit.onset, named=True) for hit in red[1:])
         note = "the reward rose meanwhile" if rose else ""
-        severity = Severity.ERROR if error else Severity.WARNING
-        yield finding_of(worst, severity, cause="sampler_divergence", note=note, others=also)
+        severity = Severity.ERROR if red[0].row.row == "logp_diff" and not rose else Severity.WARNING
+        yield finding_of(red[0], severity, *others, cause="sampler_divergence", note=note)
     elif hits:
         yield outside_of(hits[0], cause="sampler_divergence")

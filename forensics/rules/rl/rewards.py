@@ -123,8 +123,7 @@ def no_advantage(run: Run, cfg: Persistence) -> Findings:
     if hit is None:
         return
     rewards = rewards_of(every)
-    solved = bool(rewards) and all(median(s.finite.tail(cfg.last)["value"]) >= _SOLVED for s in rewards)
-    if solved:
+    if rewards and all(median(s.finite.tail(cfg.last)["value"]) >= _SOLVED for s in rewards):
         long = hit.onset <= _WASTED * hit.rows.height
         note = "the reward is near one: the task is solved"
         yield finding_of(hit, Severity.WARNING if long else Severity.INFO, cause="task_exhausted", note=note)
