@@ -14,19 +14,7 @@ from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import jump_before
 from forensics.analyses.learning.spike_cause import Common, common_cause
 from forensics.case.curves.loss import Curve
-from forensics.rules.kit import (
-    EvidenceRole,
-    Finding,
-    Findings,
-    Run,
-    Severity,
-    at_step,
-    metric_evidence,
-    number,
-    onset_at,
-    proof,
-    rule,
-)
+from forensics.rules.kit import Finding, Findings, Run, Severity, at_step, number, onset_at, proof, rule
 from forensics.stats.spread import Floats, median_of
 
 #: No training starts from a loss of this size.
@@ -87,25 +75,18 @@ def _diverged_finding(run: Run, loss: Loss, gone: Departure, severity: Severity)
     jump = jump_before(run, curve, i)
     raised = f"the learning rate had jumped from {number(jump[1])} to {number(jump[2])}" if jump is not None else ""
     first = jump[0] if jump is not None else curve.row(i)
-    related = (metric_evidence(curve.row(-1), EvidenceRole.RELATED),)
+    over = "the last level is above the lowest one by more than noise explains"
+    back = "no later level comes back to it" if severity is Severity.ERROR else over
+    cause = "diverged_from_start" if _never_fell(gone) else _of_batch_or_course(curve)
     return diverged.finding(
         f"{curve.raw_name} {_words(gone)}: {gone.best:.4g} → {gone.final:.4g}"
         + (f" from step {step}" if step is not None else ""),
-        raised
-        or (
-            "no later level comes back to it"
-            if severity is Severity.ERROR
-            else "the last level is above the lowest one by more than noise explains"
-        ),
-        proof(curve.row(i), first if jump else None, *related),
+        raised or back,
+        proof(curve.row(i), first if jump else None, curve.row(-1)),
         onset_at(first, last if jump is None else None),
         severity=severity,
         confidence="high" if gone.how == "explosion" and severity is Severity.ERROR else "medium",
-        cause="lr_jump"
-        if jump is not None
-        else "diverged_from_start"
-        if _never_fell(gone)
-        else _of_batch_or_course(curve),
+        cause="lr_jump" if jump is not None else cause,
         numbers={"best": gone.best, "final": gone.final, "rise": gone.rise},
     )
 
@@ -155,9 +136,8 @@ def _absurd(loss: Loss) -> Finding:
 
 
 def _swings(values: Floats) -> bool:
-    return (
-        float(values.min()) > 0 and median_of(values) > _LARGE and median_of(np.abs(np.diff(np.log(values)))) > _SWING
-    )
+    far = float(values.min()) > 0 and median_of(values) > _LARGE
+    return far and median_of(np.abs(np.diff(np.log(values)))) > _SWING
 
 
 def _swinging(loss: Loss) -> Finding:
@@ -180,26 +160,12 @@ def loss_level_shift(run: Run) -> Findings:
     if reinforced(run):
         return
     found = [(one, gone) for one in losses(run) if (gone := _shift(run, one)) is not None]
-    if found:
-        loss, gone = max(found, key=lambda pair: pair[1].size)
-        yield _level_shift_finding(
-            loss,
-            gone,
-            lasts=gone.net > run.threshold(Limits).jump and gone.how == "jump" and gone.stays and not staged(run, loss),
-        )
-
-
-def _shift(run: Run, loss: Loss) -> Departure | None:
-    gone = loss.gone
-    if gone is None or (kind(run, loss) != "level_shift" and not staged(run, loss)) or gone.how == "climb":
-        return None
-    return None if improved(run, loss.curve, gone.onset, gone.risen) else gone
-
-
-def _level_shift_finding(loss: Loss, gone: Departure, *, lasts: bool) -> Finding:
-    curve = loss.curve
-    first = curve.row(gone.onset)
-    return loss_level_shift.finding(
+    if not found:
+        return
+    loss, gone = max(found, key=lambda pair: pair[1].size)
+    lasts = gone.net > run.threshold(Limits).jump and gone.how == "jump" and gone.stays and not staged(run, loss)
+    curve, first = loss.curve, loss.curve.row(gone.onset)
+    yield loss_level_shift.finding(
         f"{curve.raw_name} stepped up by {gone.size - 1:.0%} at {at_step(first['at'])}",
         f"the level of the last records is {gone.net:.2f} times the one just before the step",
         proof(first, curve.row(-1)),
@@ -207,6 +173,13 @@ def _level_shift_finding(loss: Loss, gone: Departure, *, lasts: bool) -> Finding
         severity="warning" if lasts else "info",
         numbers={"size": gone.size, "net": gone.net},
     )
+
+
+def _shift(run: Run, loss: Loss) -> Departure | None:
+    gone = loss.gone
+    if gone is None or (kind(run, loss) != "level_shift" and not staged(run, loss)) or gone.how == "climb":
+        return None
+    return None if improved(run, loss.curve, gone.onset, gone.risen) else gone
 
 
 #: So many large ones are no accident of a single batch where they share a cause, and severe ones in any case.
@@ -220,17 +193,15 @@ def loss_spike(run: Run) -> Findings:
     """Note the spikes of the curve that has most of them."""
     if reinforced(run):
         return
-    known = [(one.curve, one.course) for one in losses(run) if one.course is not None]
-    found = max(known, key=lambda pair: len(pair[1].spikes), default=None)
-    if found is None or not found[1].spikes:
+    known = [(one.curve, one.course.spikes) for one in losses(run) if one.course is not None and one.course.spikes]
+    if not known:
         return
-    curve, spikes = found[0], found[1].spikes
+    curve, spikes = max(known, key=lambda pair: len(pair[1]))
     worst = max(spikes, key=lambda s: s.peak)
     first = curve.row(worst.index)
     back = worst.recovered or worst.index
-    many = (
-        f"{len(spikes)} spikes of {curve.raw_name}, the highest" if len(spikes) > 1 else f"a spike of {curve.raw_name}"
-    )
+    name = curve.raw_name
+    many = f"{len(spikes)} spikes of {name}, the highest" if len(spikes) > 1 else f"a spike of {name}"
     major = [spike for spike in spikes if spike.peak >= _MAJOR]
     cause, shared = common_cause(run, curve, major, Common()) if len(major) >= _FREQUENT else ("", "")
     severe = [spike for spike in spikes if spike.peak >= _SEVERE]

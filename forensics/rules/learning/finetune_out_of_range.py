@@ -17,11 +17,10 @@ from forensics.rules.kit import (
     Finding,
     Findings,
     Onset,
+    Row,
     Run,
-    Severity,
     at_step,
     fact_evidence,
-    metric_evidence,
     number,
     onset_at,
     proof,
@@ -60,12 +59,12 @@ def finetune_out_of_range(run: Run, cfg: Usual) -> Findings:
     yield from _norms(run, cfg)
 
 
-def _rate(run: Run, cfg: Usual, regime: str) -> Iterator[tuple[str, Evidence]]:
+def _rate(run: Run, cfg: Usual, regime: str) -> Iterator[tuple[str, Evidence | Row]]:
     usual = range_of(f"{regime}_lr")
     logged = [schedule_of(c) for c in curves(run, "lr") if len(c) >= cfg.records]
     if logged:
         best = max(logged, key=lambda s: s.peak)
-        rate, evidence = best.peak, metric_evidence(best.curve.row(best.top))
+        rate, evidence = best.peak, best.curve.row(best.top)
     else:
         said = configured(run, "lr")
         if said is None or said.number is None:
@@ -145,7 +144,7 @@ def _off(norm: Curve, level: float, usual: Range) -> Finding:
         f"the median of the last half; healthy is {usual.healthy} ({usual.source})",
         proof(norm.row(-1), norm.row(0)),
         onset_at(norm.row(len(norm) - len(norm) // 2)),
-        severity=Severity.WARNING if high else Severity.INFO,
+        severity="warning" if high else "info",
         confidence="low",
         cause="finetune_grad_norm" if high else "finetune_settings",
         numbers={"level": level},

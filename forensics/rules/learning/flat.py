@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.losses import losses
-from forensics.analyses.learning.lr_config import Said, configured, number_of
+from forensics.analyses.learning.lr_config import configured, number_of
 from forensics.analyses.learning.objective import improved, paired, reinforced, tuned
 from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
 from forensics.analyses.learning.scores import has_idle_score
@@ -19,6 +19,8 @@ from forensics.case.endings import ending
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, number, proof, rule
 
+#: Values by which a setting says that the data are real.
+_NOT_MOCKED = ("false", "0", "no")
 #: Classes of widely used data sets: 10 (MNIST, CIFAR-10), 100 (CIFAR-100), 1000 (ImageNet).
 _CLASSES = (10, 100, 1000)
 
@@ -61,15 +63,21 @@ def no_decrease(run: Run, cfg: Flat) -> Findings:
     if reinforced(run):
         return
     known = [(one.curve, one.trend) for one in losses(run) if not one.curve.ends_nonfinite and one.trend is not None]
-    if known and not tuned(run) and all(_bounces(curve, trend, cfg) for curve, trend in known):
-        yield _bouncing(*max(known, key=lambda pair: len(pair[0])))
-        return
-    if not known or not all(is_flat(t, cfg) and _would_show(t, cfg) for _, t in known):
+    if not known:
         return
     curve, trend = max(known, key=lambda pair: len(pair[0]))
-    if not improved(run, curve, 1):
-        known_little = _is_fresh(run, trend, cfg) or (trend.last > cfg.by_heart and _is_tiny(run, curve, cfg))
-        yield _no_decrease_finding(run, curve, trend, cfg, sure=_long(run, curve, trend, cfg) and known_little)
+    if not tuned(run) and all(_bounces(*one, cfg) for one in known):
+        yield no_decrease.finding(
+            f"{curve.raw_name} bounces around {number(trend.last)} and does not fall",
+            f"its noise is {trend.noise.sd:.0%} of its level over {trend.records} records, without a trend",
+            proof(curve.row(0), curve.row(-1)),
+            severity="warning",
+            confidence="medium",
+            cause="loss_bounces",
+            numbers={"first": trend.first, "last": trend.last, "noise": trend.noise.sd},
+        )
+    elif all(is_flat(t, cfg) and _would_show(t, cfg) for _, t in known) and not improved(run, curve, 1):
+        yield _no_decrease_finding(run, curve, trend, cfg)
 
 
 def _bounces(curve: Curve, trend: Trend, cfg: Flat) -> bool:
@@ -90,7 +98,7 @@ def _long(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> bool:
 def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
     """Whether the first level is one of a model that has learned nothing yet."""
     mock = configured(run, "mock_data")
-    if paired(run) or (mock is not None and mock.text.lower() not in {"false", "0", "no"}):
+    if paired(run) or (mock is not None and mock.text.lower() not in _NOT_MOCKED):
         return False
     if tuned(run):
         return regime_of(run) in {ADAPTER, FULL, ""} and trend.first > range_of("finetune_loss").hi
@@ -112,18 +120,6 @@ def _would_show(trend: Trend, cfg: Flat) -> bool:
     return cfg.sigmas * trend.fall_error < (cfg.shown if trend.records >= cfg.records else cfg.shown_short)
 
 
-def _bouncing(curve: Curve, trend: Trend) -> Finding:
-    return no_decrease.finding(
-        f"{curve.raw_name} bounces around {number(trend.last)} and does not fall",
-        f"its noise is {trend.noise.sd:.0%} of its level over {trend.records} records, without a trend",
-        proof(curve.row(0), curve.row(-1)),
-        severity="warning",
-        confidence="medium",
-        cause="loss_bounces",
-        numbers={"first": trend.first, "last": trend.last, "noise": trend.noise.sd},
-    )
-
-
 def _is_tiny(run: Run, curve: Curve, cfg: Flat) -> bool:
     """Whether the gradient norm beside a loss is next to nothing, and not exactly nothing, from the start."""
     norm = beside(run, curve, "grad_norm")
@@ -135,8 +131,9 @@ def _crawls(trend: Trend, cfg: Flat) -> bool:
     return trend.fall > cfg.sigmas * trend.fall_error and trend.late_fall > cfg.sigmas * trend.late_error
 
 
-def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat, *, sure: bool) -> Finding:
-    crawls = _crawls(trend, cfg)
+def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> Finding:
+    tiny, crawls = _is_tiny(run, curve, cfg), _crawls(trend, cfg)
+    sure = _long(run, curve, trend, cfg) and (_is_fresh(run, trend, cfg) or (trend.last > cfg.by_heart and tiny))
     what = "hardly fell" if crawls else "did not fall"
     return no_decrease.finding(
         f"{curve.raw_name} {what}: {number(trend.first)} at first, {number(trend.last)} at last",
@@ -145,7 +142,7 @@ def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat, *, sur
         proof(curve.row(0), curve.row(-1)),
         severity="warning" if sure else "info",
         confidence="medium" if sure else "low",
-        cause="weights_too_small" if _is_tiny(run, curve, cfg) else "loss_crawls" if crawls else "not_learning",
+        cause="weights_too_small" if tiny else "loss_crawls" if crawls else "not_learning",
         numbers={"first": trend.first, "last": trend.last, "records": trend.records},
     )
 
@@ -174,30 +171,25 @@ def uniform_loss(run: Run, cfg: Uniform) -> Findings:
         return
     curve, trend = one.curve, one.trend
     vocab = _nearest(trend.last, size, cfg)
-    if vocab is not None and not improved(run, curve, 1):
-        yield _uniform_loss_finding(curve, trend, vocab, (said if size else None, configured(run, "mock_data")), cfg)
+    if vocab is None or improved(run, curve, 1):
+        return
+    known, mock = said if size else None, configured(run, "mock_data")
+    certain = known is not None and trend.records >= cfg.records and from_the_start(curve)
+    mocked = mock is not None and mock.text.lower() not in _NOT_MOCKED
+    yield uniform_loss.finding(
+        f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))} is the cost of chance",
+        f"first level {number(trend.first)}, last level {number(trend.last)}, over {trend.records} records",
+        proof(curve.row(0), curve.row(-1), *(fact_evidence(one.row) for one in (known, mock) if one is not None)),
+        severity="info" if mocked else "error" if certain else "warning",
+        confidence="high" if certain else "low" if known is None else "medium",
+        numbers={"level": trend.last, "ln_vocab": log(vocab), "vocab": vocab},
+    )
 
 
 def _nearest(level: float, size: int | None, cfg: Uniform) -> int | None:
     near = cfg.near if size else cfg.near_guess
     best = min((size,) if size else _USUAL, key=lambda v: abs(log(v) - level))
     return best if abs(log(best) / level - 1) <= near else None
-
-
-def _uniform_loss_finding(
-    curve: Curve, trend: Trend, vocab: int, said: tuple[Said | None, Said | None], cfg: Uniform
-) -> Finding:
-    known, mock = said
-    certain = known is not None and trend.records >= cfg.records and from_the_start(curve)
-    mocked = mock is not None and mock.text.lower() not in {"false", "0", "no"}
-    return uniform_loss.finding(
-        f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))} is the cost of chance",
-        f"first level {number(trend.first)}, last level {number(trend.last)}, over {trend.records} records",
-        proof(curve.row(0), curve.row(-1), *(fact_evidence(s.row) for s in said if s is not None)),
-        severity="info" if mocked else "error" if certain else "warning",
-        confidence="high" if certain else "low" if known is None else "medium",
-        numbers={"level": trend.last, "ln_vocab": log(vocab), "vocab": vocab},
-    )
 
 
 class Guessing(Struct, frozen=True):
@@ -223,10 +215,18 @@ def guessing(run: Run, cfg: Guessing) -> Findings:
     costs = [c for c in every if c.higher is False and _is_idle(c, cfg)]
     for score in (c for c in every if c.higher):
         for cost in costs:
-            classes = _classes(score, cost, cfg)
-            if classes:
-                yield _guessing_finding(score, cost, classes)
-                return
+            if not (classes := _classes(score, cost, cfg)):
+                continue
+            level, chance = float(np.median(cost.values)), float(np.median(score.values))
+            yield guessing.finding(
+                f"{score.name} stays at {number(chance)} in {len(score.values)} evaluations:"
+                f" guessing among {classes} classes",
+                f"{cost.name} is {number(level)} throughout, and guessing costs ln({classes}) = {number(log(classes))}",
+                proof(score.row(0), score.row(-1), cost.row(-1)),
+                Onset(step=score.row(0)["at"]),
+                numbers={"level": level, "classes": classes, "score": chance},
+            )
+            return
 
 
 def _is_idle(cost: EvalCurve, cfg: Guessing) -> bool:
@@ -250,14 +250,3 @@ def _classes(score: EvalCurve, cost: EvalCurve, cfg: Guessing) -> int:
     if not classes or shares.max() > min(cfg.luck / classes, (1 + 1 / classes) / 2):
         return 0
     return classes if abs(level / log(classes) - 1) <= cfg.near else 0
-
-
-def _guessing_finding(score: EvalCurve, cost: EvalCurve, classes: int) -> Finding:
-    level, chance = float(np.median(cost.values)), float(np.median(score.values))
-    return guessing.finding(
-        f"{score.name} stays at {number(chance)} in {len(score.values)} evaluations: guessing among {classes} classes",
-        f"{cost.name} is {number(level)} throughout, and guessing costs ln({classes}) = {number(log(classes))}",
-        proof(score.row(0), score.row(-1), cost.row(-1)),
-        Onset(step=score.row(0)["at"]),
-        numbers={"level": level, "classes": classes, "score": chance},
-    )

@@ -12,7 +12,7 @@ from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.rl.series import lacks_advantage
 from forensics.case.curves.loss import Curve, curves
-from forensics.rules.kit import Finding, Findings, Run, at_step, number, proof, rule
+from forensics.rules.kit import Findings, Run, at_step, number, proof, rule
 from forensics.rules.learning.flat import FLAT, is_flat
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median, logs, ratio_of
@@ -72,9 +72,18 @@ def vanishing_gradients(run: Run, cfg: Vanishing) -> Findings:
         one = loss_beside(run, norm)
         if levels is None or one is None or not _stays(one, cfg) or not _before_the_decay(run, norm, levels, cfg):
             continue
-        if not improved(run, one.curve, len(one.curve) // 2):
-            yield _vanishing_gradients_finding(norm, one.curve, levels, cfg)
-            return
+        if improved(run, one.curve, len(one.curve) // 2):
+            continue
+        loss, low = one.curve, np.flatnonzero(norm.values >= 10 * cfg.left * levels[0])
+        row = norm.row(min(int(low[-1]) + 1 if len(low) else 0, len(norm) - 1))
+        yield vanishing_gradients.finding(
+            f"{norm.raw_name} vanishes: {number(levels[0])} → {number(levels[-1])}"
+            f", below a tenth from {at_step(row['at'])}",
+            f"the loss stays at {number(median_of(loss.values[-max(5, len(loss) // 5) :]))} meanwhile",
+            proof(row, norm.row(-1), loss.row(-1)),
+            numbers={"first": float(levels[0]), "last": float(levels[-1])},
+        )
+        return
 
 
 def _levels(norm: Curve, cfg: Vanishing) -> Floats | None:
@@ -105,19 +114,6 @@ def _before_the_decay(run: Run, norm: Curve, levels: Floats, cfg: Vanishing) -> 
     return bool(levels[: max(1, part)].min() < 10 * cfg.left * levels[0])
 
 
-def _vanishing_gradients_finding(norm: Curve, loss: Curve, levels: Floats, cfg: Vanishing) -> Finding:
-    low = np.flatnonzero(norm.values >= 10 * cfg.left * levels[0])
-    at = min(int(low[-1]) + 1 if len(low) else 0, len(norm) - 1)
-    row = norm.row(at)
-    return vanishing_gradients.finding(
-        f"{norm.raw_name} vanishes: {number(levels[0])} → {number(levels[-1])}"
-        f", below a tenth from {at_step(row['at'])}",
-        f"the loss stays at {number(median_of(loss.values[-max(5, len(loss) // 5) :]))} meanwhile",
-        proof(row, norm.row(-1), loss.row(-1)),
-        numbers={"first": float(levels[0]), "last": float(levels[-1])},
-    )
-
-
 class Growing(Struct, frozen=True):
     """Thresholds of LRN013: the ratio of levels, standard errors, and the fewest records."""
 
@@ -133,8 +129,22 @@ def growing_gradnorm(run: Run, cfg: Growing) -> Findings:
     if reinforced(run):
         return
     found = [(c, grown) for c in curves(run, "grad_norm") if (grown := _grown(c, cfg)) is not None]
-    if found:
-        yield _growing_gradnorm_finding(run, *max(found, key=lambda pair: pair[1][2] / pair[1][1]))
+    if not found:
+        return
+    norm, (at, low, final) = max(found, key=lambda pair: pair[1][2] / pair[1][1])
+    row, one = norm.row(at), loss_beside(run, norm)
+    worse = one is not None and _rises(one) and not improved(run, one.curve, min(at, len(one.curve) - 1))
+    yield growing_gradnorm.finding(
+        f"{norm.raw_name} grew from {number(low)} to {number(final)} from {at_step(row['at'])} on",
+        "the loss rises over its last half as well" if worse else "the loss does not rise with it",
+        proof(row, norm.row(-1), one.curve.row(-1) if one is not None else None),
+        severity="warning" if worse else "info",
+        numbers={"low": low, "final": final, "ratio": final / low},
+    )
+
+
+def _rises(loss: Loss) -> bool:
+    return loss.trend is not None and loss.trend.late_fall < -3 * loss.trend.late_error
 
 
 def _grown(norm: Curve, cfg: Growing) -> tuple[int, float, float] | None:
@@ -153,23 +163,3 @@ def _grown(norm: Curve, cfg: Growing) -> tuple[int, float, float] | None:
         return None
     below = np.flatnonzero(middle <= middle[low] + bound / 4)
     return int(place[min(int(below[-1]) + 1, n - 1)]), ratio_of(float(middle[low])), ratio_of(final)
-
-
-def _growing_gradnorm_finding(run: Run, norm: Curve, grown: tuple[int, float, float]) -> Finding:
-    at, low, final = grown
-    row, one = norm.row(at), loss_beside(run, norm)
-    loss, trend = (one.curve, one.trend) if one is not None else (None, None)
-    worse = (
-        loss is not None
-        and trend is not None
-        and trend.late_fall < -3 * trend.late_error
-        and not improved(run, loss, min(at, len(loss) - 1))
-    )
-    last = loss.row(-1) if loss is not None else None
-    return growing_gradnorm.finding(
-        f"{norm.raw_name} grew from {number(low)} to {number(final)} from {at_step(row['at'])} on",
-        "the loss rises over its last half as well" if worse else "the loss does not rise with it",
-        proof(row, norm.row(-1), last),
-        severity="warning" if worse else "info",
-        numbers={"low": low, "final": final, "ratio": final / low},
-    )

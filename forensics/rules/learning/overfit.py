@@ -13,23 +13,10 @@ from forensics.case.curves.loss import Curve, curves
 from forensics.case.series import metric_names
 from forensics.knowledge.scores import direction, is_of_loss
 from forensics.knowledge.vocabulary import stands_for
-from forensics.rules.kit import (
-    Confidence,
-    Evidence,
-    Finding,
-    Findings,
-    Locator,
-    Run,
-    Severity,
-    number,
-    onset_at,
-    proof,
-    rule,
-)
+from forensics.rules.kit import Evidence, Findings, Locator, Run, Severity, number, onset_at, proof, rule
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median
 from forensics.stats.spread import Floats, bending
-from forensics.values import replace
 
 #: Fewer values have one second difference at most.
 _BENDS = 3
@@ -74,13 +61,28 @@ def overfit(run: Run, cfg: Overfit) -> Findings:
         for c in curves(run, "eval_loss")
         if (hit := _judge(c, training, cfg) or _parting(c, training, cfg)) is not None
     ]
-    if found:
-        curve, (best, severity) = max(found, key=lambda pair: pair[1][1].rank)
-        if severity is Severity.ERROR and _scores_rose(run, curve.step(best)):
-            severity = Severity.WARNING
-        told = _overfit_finding(curve, best, severity)
-        is_few = len(curve) < cfg.evaluations and severity is Severity.WARNING
-        yield replace(told, confidence=Confidence.LOW) if is_few else told
+    if not found:
+        return
+    curve, (best, severity) = max(found, key=lambda pair: pair[1][1].rank)
+    if severity is Severity.ERROR and _scores_rose(run, curve.step(best)):
+        severity = Severity.WARNING
+    low, last = float(curve.values[best]), float(curve.values[-1])
+    step, epoch, rising = curve.step(best), curve.epochs[best], curve.row(best + 1)
+    where = f"evaluation {best + 1}" if np.isnan(epoch) else f"epoch {epoch:.3g}"
+    where = where if step is None else f"step {step}"
+    meanwhile = "vanished" if severity is Severity.ERROR else "fell"
+    yield overfit.finding(
+        f"{curve.raw_name} rose from {low:.4g} at {where} to {last:.4g} while the training loss {meanwhile}",
+        "every evaluation after the lowest is worse than the one before it"
+        if bool((np.diff(curve.values[best:]) > 0).all())
+        else "the last evaluations are above the lowest by more than their noise explains",
+        proof(rising, curve.row(best), curve.row(-1)),
+        onset_at(rising, step),
+        severity=severity,
+        confidence="low" if len(curve) < cfg.evaluations and severity is Severity.WARNING else "medium",
+        numbers={"best": low, "last": last},
+        next=(f"use the checkpoint of {where}", "stop earlier, regularise, or add data"),
+    )
 
 
 def _scores_rose(run: Run, step: int | None) -> bool:
@@ -174,27 +176,6 @@ def _until(training: Curve, evals: Curve, index: int) -> int:
     return int((training.table.numbers("seq", training.places) <= evals.cell("seq", index)).sum())
 
 
-def _overfit_finding(curve: Curve, best: int, severity: Severity) -> Finding:
-    low, last = float(curve.values[best]), float(curve.values[-1])
-    step, rising = curve.step(best), curve.row(best + 1)
-    epoch = curve.epochs[best]
-    where = (
-        f"step {step}" if step is not None else f"evaluation {best + 1}" if np.isnan(epoch) else f"epoch {epoch:.3g}"
-    )
-    meanwhile = "vanished" if severity is Severity.ERROR else "fell"
-    return overfit.finding(
-        f"{curve.raw_name} rose from {low:.4g} at {where} to {last:.4g} while the training loss {meanwhile}",
-        "every evaluation after the lowest is worse than the one before it"
-        if bool((np.diff(curve.values[best:]) > 0).all())
-        else "the last evaluations are above the lowest by more than their noise explains",
-        proof(rising, curve.row(best), curve.row(-1)),
-        onset_at(rising, step),
-        severity=severity,
-        numbers={"best": low, "last": last},
-        next=(f"use the checkpoint of {where}", "stop earlier, regularise, or add data"),
-    )
-
-
 class Regained(Struct, frozen=True):
     """Thresholds of LRN019: `worse` (loss) and `score` are relative to the best evaluation.
 
@@ -212,20 +193,27 @@ class Regained(Struct, frozen=True):
 def never_regained(run: Run, cfg: Regained) -> Findings:
     """Find the first evaluation loss that was never near its best again, with a score that agrees."""
     found = [(curve, best) for curve in curves(run, "eval_loss") if (best := _best(curve, cfg)) is not None]
-    names = _score_names(run) if found else []
+    names = metric_names(run)["name"].unique().drop_nulls().sort().to_list() if found else []
+    names = [n for n in names if stands_for("held_out_prefix", n) and direction(n) is not None and not is_of_loss(n)]
     for curve, best in found:
         scores = (s for name in names for s in series_of(run, name) if s.source == curve.source)
-        score = next((s for s in scores if _worse(s, curve.step(best), cfg)), None)
-        if score is not None:
-            yield _never_regained_finding(curve, score, best)
-            return
-
-
-def _score_names(run: Run) -> list[str]:
-    found = metric_names(run)["name"].unique().drop_nulls().to_list()
-    return sorted(
-        n for n in found if stands_for("held_out_prefix", n) and direction(n) is not None and not is_of_loss(n)
-    )
+        step, first = curve.step(best), curve.row(best + 1)
+        score = next((s for s in scores if _worse(s, step, cfg)), None)
+        if score is None:
+            continue
+        then, last = score.values[score.steps.index(step)], score.values[-1]
+        losses, name = (float(curve.values[best]), float(curve.values[-1])), score.raw_name
+        where, at = Locator(line=score.lines[-1], byte=score.bytes[-1]), score.steps[-1]
+        shown = Evidence(score.source, where, f"{name} = {number(last)}", step=at, name=name, value=last)
+        yield never_regained.finding(
+            f"{curve.raw_name} went from {number(losses[0])} at step {step} to {number(losses[1])} and never came back",
+            f"{name} agrees: {number(then)} then, {number(last)} at last, and worse in between",
+            proof(first, curve.row(best), curve.row(-1), shown),
+            onset_at(first, step),
+            numbers={"best": losses[0], "last": losses[1], "score": last},
+            next=(f"use the checkpoint of step {step}", "lower the peak learning rate and lengthen the warm-up"),
+        )
+        return
 
 
 def _best(curve: Curve, cfg: Regained) -> int | None:
@@ -248,30 +236,3 @@ def _worse(score: Series, step: int | None, cfg: Regained) -> bool:
     if direction(score.raw_name) is False:
         return all(v >= then * (1 + cfg.score) for v in later)
     return all(v <= then * (1 - cfg.score) for v in later)
-
-
-def _never_regained_finding(curve: Curve, score: Series, best: int) -> Finding:
-    step, first = curve.step(best), curve.row(best + 1)
-    then, last = score.values[score.steps.index(step)], score.values[-1]
-    losses = number(float(curve.values[best])), number(float(curve.values[-1]))
-    where = Locator(line=score.lines[-1], byte=score.bytes[-1])
-    return never_regained.finding(
-        f"{curve.raw_name} went from {losses[0]} at step {step} to {losses[1]} and never came back",
-        f"{score.raw_name} agrees: {number(then)} then, {number(last)} at last, and worse in between",
-        proof(
-            first,
-            curve.row(best),
-            curve.row(-1),
-            Evidence(
-                score.source,
-                where,
-                f"{score.raw_name} = {number(last)}",
-                step=score.steps[-1],
-                name=score.raw_name,
-                value=last,
-            ),
-        ),
-        onset_at(first, step),
-        numbers={"best": float(curve.values[best]), "last": float(curve.values[-1]), "score": last},
-        next=(f"use the checkpoint of step {step}", "lower the peak learning rate and lengthen the warm-up"),
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -12,12 +11,23 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.learning.ranks import Disagree, Parted, parted, shared_parted
-from forensics.case.curves.loss import Curve
 from forensics.case.errors.attributes import attributes
 from forensics.case.last_steps import last_step
 from forensics.knowledge.errors import telling
 from forensics.patterns import lazily
-from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step, event_evidence, number, proof, rule
+from forensics.rules.kit import (
+    Finding,
+    Findings,
+    Onset,
+    Row,
+    Run,
+    Severity,
+    at_step,
+    event_evidence,
+    number,
+    proof,
+    rule,
+)
 from forensics.stats.spread import Floats
 
 
@@ -37,55 +47,35 @@ def ranks_disagree(run: Run) -> Findings:
 def _title(found: Parted) -> tuple[str, str]:
     ranks, steps = found.together.ranks, found.together.steps
     rank, step = ranks[found.odd], int(steps[found.onset])
+    name, over = found.together.curves[found.odd].raw_name, f"over {len(ranks)} ranks"
     if found.how == "always":
-        return (
-            f"{_named(found)} of rank {rank} differs by {found.times - 1:+.0%} from that of the others",
-            f"over {len(steps)} common steps of {len(ranks)} ranks",
-        )
+        named = "the loss" if "loss" in name.lower() else f"{name}, one value for all ranks,"
+        title = f"{named} of rank {rank} differs by {found.times - 1:+.0%} from that of the others"
+        return title, f"over {len(steps)} common steps of {len(ranks)} ranks"
     if found.how == "own":
-        spread = (
-            f"its loss is {found.times:.3g} times theirs at the end" if _higher(found) else "its loss is below theirs"
-        )
-        return (
-            f"the loss of rank {rank} left those of the others at {at_step(step)}",
-            f"{spread}, over {len(ranks)} ranks",
-        )
-    before, what = int(steps[found.onset - 1]), found.together.curves[found.odd].raw_name
-    return (
-        f"{what} was equal on all ranks up to {at_step(before)} and differs from {at_step(step)} on",
-        f"the median difference since then is {found.times - 1:.2%}, over {len(ranks)} ranks",
-    )
-
-
-def _named(found: Parted) -> str:
-    curve = found.together.curves[found.odd]
-    return "the loss" if "loss" in curve.raw_name.lower() else f"{curve.raw_name}, one value for all ranks,"
-
-
-def _higher(found: Parted) -> bool:
-    last = found.together.values[-max(1, len(found.together.steps) // 5) :]
-    return float(np.median(last[:, found.odd])) >= float(np.median(last))
+        last = found.together.values[-max(1, len(steps) // 5) :]
+        higher = float(np.median(last[:, found.odd])) >= float(np.median(last))
+        spread = f"its loss is {found.times:.3g} times theirs at the end" if higher else "its loss is below theirs"
+        return f"the loss of rank {rank} left those of the others at {at_step(step)}", f"{spread}, {over}"
+    before = at_step(int(steps[found.onset - 1]))
+    title = f"{name} was equal on all ranks up to {before} and differs from {at_step(step)} on"
+    return title, f"the median difference since then is {found.times - 1:.2%}, {over}"
 
 
 def _finding(found: Parted, severity: Severity, cause: str) -> Finding:
     together, odd = found.together, found.odd
     step, rank = int(together.steps[found.onset]), together.ranks[odd]
-    pair = [_row(together.curves[i], step) for i in (odd, 0 if odd else 1)]
-    title, because = _title(found)
+    pair = (together.curves[i] for i in (odd, 0 if odd else 1))
+    own, other = (curve.row(int((curve.at == step).arg_max() or 0)) for curve in pair)
     return ranks_disagree.finding(
-        title,
-        because,
-        proof(pair[0], pair[1]),
-        Onset(step=step, t_ns=pair[0]["t_ns"], rank=rank),
+        *_title(found),
+        proof(own, other),
+        Onset(step=step, t_ns=own["t_ns"], rank=rank),
         severity=severity,
         culprits=(rank,),
         cause=cause,
         numbers={"ranks": len(together.ranks), "steps": len(together.steps)},
     )
-
-
-def _row(curve: Curve, step: int) -> Mapping[str, Any]:
-    return curve.row(int((curve.at == step).arg_max() or 0))
 
 
 _NUMBER = lazily(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)", re.IGNORECASE)
@@ -107,9 +97,7 @@ def losses_reported_apart(run: Run, cfg: Reported) -> Findings:
     row = rows.row(0, named=True)
     values = [float(hit) for hit in _NUMBER.findall(attributes(row["attrs"]).get("values", ""))]
     odd = _odd(values, cfg.times)
-    step = row["step"]
-    if step is None:
-        step = last_step(run, row["source"], row["line"] or row["byte"] or 0, row["t_ns"], row["rank"])
+    step = _step_of(run, row, row["rank"])
     who = "" if odd is None else f"; rank {odd} is farthest from the others ({number(values[odd])})"
     yield losses_reported_apart.finding(
         f"the program reports that the losses of its ranks differ, first after {at_step(step)}{who}",
@@ -119,6 +107,12 @@ def losses_reported_apart(run: Run, cfg: Reported) -> Findings:
         culprits=() if odd is None else (odd,),
         numbers={"lines": rows.height},
     )
+
+
+def _step_of(run: Run, row: Row, rank: int | None) -> int | None:
+    """The step of an event, else the last one that its rank had reached before it."""
+    place = row["line"] or row["byte"] or 0
+    return row["step"] if row["step"] is not None else last_step(run, row["source"], place, row["t_ns"], rank)
 
 
 def _odd(values: list[float], times: float) -> int | None:
@@ -148,9 +142,7 @@ def rank_statistics_apart(run: Run, cfg: Statistics) -> Findings:
     if not parted:
         return
     sigmas, rank, row = max(parted, key=lambda one: one[0])
-    step = row["step"]
-    if step is None:
-        step = last_step(run, row["source"], row["line"] or row["byte"] or 0, row["t_ns"], rank)
+    step = _step_of(run, row, rank)
     yield rank_statistics_apart.finding(
         f"the mean of {row['name']} on rank {rank} leaves the mean of the other ranks from {at_step(step)} on",
         f"it ends {number(sigmas)} deviations away from their median",

@@ -14,15 +14,13 @@ from forensics.case.curves.loss import Curve, curves
 from forensics.case.endings import ending
 from forensics.case.progress import ledger
 from forensics.rules.kit import (
-    Evidence,
-    EvidenceRole,
     Finding,
     Findings,
+    Row,
     Run,
     Severity,
     at_step,
     fact_evidence,
-    metric_evidence,
     number,
     onset_at,
     proof,
@@ -49,12 +47,10 @@ def _always(run: Run, schedule: Schedule) -> Findings:
     one = loss_beside(run, schedule.curve)
     if one is None or one.trend is None or not is_flat(one.trend, FLAT):
         return
-    yield _zero(
-        schedule, 0, Severity.ERROR, "zero in every record", metric_evidence(one.curve.row(-1), EvidenceRole.RELATED)
-    )
+    yield _zero(schedule, 0, Severity.ERROR, "zero in every record", one.curve.row(-1))
 
 
-def _zero(schedule: Schedule, at: int, severity: Severity, words: str, *more: Evidence) -> Finding:
+def _zero(schedule: Schedule, at: int, severity: Severity, words: str, *more: Row) -> Finding:
     first = schedule.curve.row(at)
     left = len(schedule.curve) - at
     return lr_zero.finding(
@@ -150,8 +146,8 @@ def lr_not_as_configured(run: Run, cfg: AsConfigured) -> Findings:
     logged = [c for c in curves(run, "lr") if len(c) >= cfg.records and c.attempt == 0]
     if not logged:
         return
-    yield from _never_warm(run, schedule_of(max(logged, key=len)), Warming())
     schedule = schedule_of(max(logged, key=len))
+    yield from _never_warm(run, schedule, Warming())
     if schedule.peak <= 0:
         return
     yield from _warmup(run, schedule, cfg)
@@ -233,12 +229,10 @@ def _is_past(values: np.ndarray, schedule: Schedule) -> bool:
 def _unlike(
     schedule: Schedule, at: int, words: tuple[str, str, str], said: Said, severity: Severity = Severity.WARNING
 ) -> Finding:
-    row = schedule.curve.row(at)
-    evidence: tuple[Evidence, ...] = (metric_evidence(row), fact_evidence(said.row))
     return lr_not_as_configured.finding(
         words[0],
         words[1],
-        evidence,
+        proof(schedule.curve.row(at), fact_evidence(said.row)),
         severity=severity,
         confidence="medium" if severity is Severity.WARNING else "low",
         cause=words[2],

@@ -52,27 +52,20 @@ def bad_start(run: Run, cfg: Start) -> Findings:
                 because = f"a fresh model pays ln({vocab.number:.0f}) = {number(usual)}"
                 first, low = float(curve.values[0]), float(curve.values[len(curve) // 2 :].min())
                 mean = low < max(usual, first / usual)  # a sum over tokens would be below a nat for each
-                yield _finding(curve, because, (fact_evidence(vocab.row),), sure=mean)
+                yield _finding(curve, because, fact_evidence(vocab.row), sure=mean)
     for curve in _first(run, "grad_norm", cfg)[:1]:
-        if (
-            (curve.step(0) or 0) <= cfg.steps
-            and curve.values[0] > 0
-            and not cfg.norm_low <= float(curve.values[0]) <= cfg.norm_high
-        ):
-            yield _finding(curve, f"most models start between {cfg.norm_low:g} and {cfg.norm_high:g}", (), sure=False)
+        norm = float(curve.values[0])
+        if (curve.step(0) or 0) <= cfg.steps and norm > 0 and not cfg.norm_low <= norm <= cfg.norm_high:
+            yield _finding(curve, f"most models start between {cfg.norm_low:g} and {cfg.norm_high:g}", sure=False)
 
 
 def _first(run: Run, name: str, cfg: Start) -> list[Curve]:
     """Give the curves that begin with the run: within its first steps, or at the end of its first interval."""
-    return [c for c in curves(run, name) if c.attempt == 0 and _begins(c, cfg)]
+    steps = [(c, c.step(0), c.step(1) if len(c) > 1 else None) for c in curves(run, name) if c.attempt == 0]
+    return [c for c, at, later in steps if at is not None and at <= max(cfg.steps, (later or at) - at)]
 
 
-def _begins(curve: Curve, cfg: Start) -> bool:
-    first, second = curve.step(0), curve.step(1) if len(curve) > 1 else None
-    return first is not None and first <= max(cfg.steps, (second or first) - first)
-
-
-def _finding(curve: Curve, because: str, more: tuple[Evidence, ...], *, sure: bool) -> Finding:
+def _finding(curve: Curve, because: str, *more: Evidence, sure: bool) -> Finding:
     row = curve.row(0)
     return bad_start.finding(
         f"{curve.raw_name} starts at {number(row['value'])} at {at_step(row['at'])}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import polars as pl
 from msgspec import Struct
 
@@ -16,20 +15,7 @@ from forensics.case.series import metric_rows
 from forensics.case.settings import OFF, stated
 from forensics.case.steps import ordered
 from forensics.knowledge.vocabulary import words_for
-from forensics.rules.kit import (
-    Evidence,
-    EvidenceRole,
-    Findings,
-    Run,
-    Severity,
-    at_step,
-    fact_evidence,
-    metric_evidence,
-    number,
-    onset_at,
-    proof,
-    rule,
-)
+from forensics.rules.kit import Evidence, Findings, Row, Run, at_step, fact_evidence, number, onset_at, proof, rule
 
 _SHOWN = 4
 _WENT_ON = (Status.INTERMITTENT, Status.TRANSIENT)
@@ -44,32 +30,22 @@ def same_place_in_epoch(_run: Run, found: NanOnset) -> Findings:
     losses = found.rows.filter(
         (pl.col("role") == "loss") & (pl.col("source") == row["source"]) & pl.col("epoch").is_finite()
     ).sort("seq")
-    epochs, begins = losses["epoch"].to_numpy(), _begins(losses)
-    again = losses[same_place(epochs, begins)]
+    begins = (losses["bad"] & ~losses["bad"].shift(1, fill_value=True)).arg_true().to_numpy()
+    again = losses[same_place(losses["epoch"].to_numpy(), begins)]
     if again.is_empty():
         return
-    first, leads = again.row(0, named=True), _leads(found, again, len(begins))
-    others = tuple(metric_evidence(r, EvidenceRole.RELATED) for r in again[1:_SHOWN].iter_rows(named=True))
+    first = again.row(0, named=True)
+    # the run went on finite, and most bad stretches begin at that place
+    leads = found.status in _WENT_ON and 2 * again.height > len(begins)
     yield same_place_in_epoch.finding(
         f"values stop being finite at the same place of {again.height} epochs, first at {at_step(first['at'])}",
         "finite ones are between them, so the data come back",
-        proof(first, *others),
+        proof(*again[:_SHOWN].iter_rows(named=True)),
         onset_at(first, found.clean_step if leads else None),
         severity="warning" if leads else "info",
         causal="root" if leads else "context",
         numbers={"epochs": again.height, "place_in_epoch": round(first["epoch"] % 1, 4)},
     )
-
-
-def _leads(found: NanOnset, again: pl.DataFrame, stretches: int) -> bool:
-    """Whether it explains all that is bad: the run went on finite, and most bad stretches begin at that place."""
-    return found.status in _WENT_ON and 2 * again.height > stretches
-
-
-def _begins(losses: pl.DataFrame) -> np.ndarray:
-    """Positions at which the losses turn bad."""
-    bad = losses["bad"]
-    return (bad & ~bad.shift(1, fill_value=True)).arg_true().to_numpy()
 
 
 @rule(
@@ -82,12 +58,12 @@ def _begins(losses: pl.DataFrame) -> np.ndarray:
 def token_outside_vocabulary(run: Run, found: Outside) -> Findings:
     """Find the first batch whose token ids leave the vocabulary."""
     rows, size = found.rows, found.size
-    first, failed = rows.row(0, named=True), lost(run) is not None
+    first = rows.row(0, named=True)
     yield token_outside_vocabulary.finding(
         f"the batch of {at_step(first['at'])} holds token id {first['value']:.0f}, and the vocabulary has {size.value}",
         f"{rows.height} batch{'es' * (rows.height > 1)} with such ids; the embedding has rows 0 to {size.value - 1}",
-        proof(metric_evidence(first), fact_evidence(size.row)),
-        severity=Severity.ERROR if failed else Severity.WARNING,
+        proof(first, fact_evidence(size.row)),
+        severity="warning" if lost(run) is None else "error",
         numbers={"id": first["value"], "vocabulary": size.value},
     )
 
@@ -99,12 +75,8 @@ _OFF = ("false", "0", "null", "none", "no", "off", "", "disabled", "[]", "{}")
 def fp8_on(run: Run, found: NanOnset) -> Findings:
     """Find the configuration key that turns fp8 on in a run that went non-finite."""
     value = pl.col("value").fill_null("").str.strip_chars('"').str.to_lowercase()
-    config = run.scan("facts").filter((pl.col("family") == "config") & ~value.is_in(_OFF))
-    keys = (
-        config.filter(pl.col("key").str.contains(words_for("fp8")) | value.str.contains(words_for("fp8")))
-        .head(3)
-        .collect()
-    )
+    named = pl.any_horizontal(of.str.contains(words_for("fp8")) for of in (pl.col("key"), value))
+    keys = run.scan("facts").filter((pl.col("family") == "config") & ~value.is_in(_OFF) & named).head(3).collect()
     if keys.is_empty():
         return
     yield fp8_on.finding(
@@ -151,18 +123,15 @@ def warmup_or_no_clip(run: Run, found: NanOnset, cfg: Warmup) -> Findings:
     )
 
 
-def _warming(run: Run, cfg: Warmup, found: NanOnset) -> Iterator[tuple[str, Evidence]]:
+def _warming(run: Run, cfg: Warmup, found: NanOnset) -> Iterator[tuple[str, Row]]:
     step, row = found.step, found.first.row
-    own = metric_rows(run, (pl.col("name") == "lr") & (pl.col("source") == row["source"])).filter(
-        pl.col("value").is_finite()
-    )
-    rates = ordered(own).filter(pl.col("at") <= (step or 0)).collect()
+    own = metric_rows(run, (pl.col("name") == "lr") & (pl.col("source") == row["source"]))
+    rates = ordered(own.filter(pl.col("value").is_finite())).filter(pl.col("at") <= (step or 0)).collect()
     if step is None or rates.height < 3 or rates["value"].max() == rates["value"].min():
         return
     peak = rates.filter(pl.col("value") >= _AT_PEAK * pl.col("value").max()).row(0, named=True)
     if step - peak["at"] <= cfg.after_peak * max(1, step) and rates["value"][0] < peak["value"]:
-        words = f"the learning rate was at its peak so far, {number(peak['value'])}, after a rise"
-        yield words, metric_evidence(peak)
+        yield f"the learning rate was at its peak so far, {number(peak['value'])}, after a rise", peak
 
 
 def _switched_off(run: Run) -> Iterator[tuple[str, Evidence]]:

@@ -18,22 +18,17 @@ def rank_first(_run: Run, found: NanOnset) -> Findings:
     same = found.rows.filter((pl.col("name") == name) & pl.col("rank").is_not_null() & pl.col("at").is_not_null())
     if same["rank"].n_unique() < 2:
         return
-    starts = (
-        same.filter("bad").sort("at", "rank", maintain_order=True).unique("rank", keep="first", maintain_order=True)
-    )
+    bad = same.filter("bad").sort("at", "rank", maintain_order=True)
+    starts = bad.unique("rank", keep="first", maintain_order=True)
     if starts.is_empty() or starts["at"][0] != found.step or (starts["at"] == found.step).sum() != 1:
         return
     rows = list(starts.iter_rows(named=True))
     rank = rows[0]["rank"]
-    later = (
-        f"rank {rows[1]['rank']} follows at {at_step(rows[1]['at'])}"
-        if len(rows) > 1
-        else "no other rank is bad at all"
-    )
+    later = [f"rank {row['rank']} follows at {at_step(row['at'])}" for row in rows[1:2]]
     yield rank_first.finding(
         f"rank {rank} went non-finite first, at {at_step(found.step)}",
-        later,
-        proof(rows[0], *rows[1:4]),
+        later[0] if later else "no other rank is bad at all",
+        proof(*rows[:4]),
         found.onset,
         culprits=(rank,),
         numbers={"ranks": same["rank"].n_unique(), "ranks_bad": len(rows)},
@@ -62,12 +57,14 @@ class Agreement(Struct, frozen=True):
 )
 def ranks_differ(_run: Run, found: NanOnset, cfg: Agreement) -> Findings:
     """Find the step from which on the ranks no longer agreed."""
-    norms = _norms(found)
+    before = pl.col("at") < found.step if found.step is not None else pl.lit(value=True)
+    of_rank = (pl.col("role") == "grad_norm") & pl.col("rank").is_not_null() & pl.col("value").is_finite()
+    norms = found.rows.filter(of_rank & before)
     first = _parting(norms, cfg)
     if first is None:
         return
-    rows = norms.filter(pl.col("at") == first).sort("rank")
-    low, high = rows.sort("value").row(0, named=True), rows.sort("value").row(-1, named=True)
+    rows = norms.filter(pl.col("at") == first).sort("rank").sort("value")
+    low, high = rows.row(0, named=True), rows.row(-1, named=True)
     yield ranks_differ.finding(
         f"the gradient norms of the ranks were equal and differ from {at_step(first)} on, before the first bad value",
         "after the gradients are averaged all ranks hold the same ones",
@@ -76,22 +73,11 @@ def ranks_differ(_run: Run, found: NanOnset, cfg: Agreement) -> Findings:
     )
 
 
-def _norms(found: NanOnset) -> pl.DataFrame:
-    before = pl.col("at") < found.step if found.step is not None else pl.lit(value=True)
-    return found.rows.filter(
-        (pl.col("role") == "grad_norm") & pl.col("rank").is_not_null() & pl.col("value").is_finite() & before
-    )
-
-
 def _parting(norms: pl.DataFrame, cfg: Agreement) -> int | None:
     """The first of the steps at the end that all differ, when enough steps agreed before."""
     spread = (pl.col("value").max() - pl.col("value").min()) / pl.col("value").median().abs()
-    steps = (
-        norms.group_by("at")
-        .agg(differs=spread > cfg.relative, ranks=pl.col("rank").n_unique())
-        .filter((pl.col("ranks") >= _RANKS) & pl.col("at").is_not_null())
-        .sort("at")
-    )
+    every = norms.group_by("at").agg(differs=spread > cfg.relative, ranks=pl.col("rank").n_unique())
+    steps = every.filter((pl.col("ranks") >= _RANKS) & pl.col("at").is_not_null()).sort("at")
     told = steps["differs"].fill_null(value=False).to_list()
     same = next((i for i in range(len(told), 0, -1) if not told[i - 1]), 0)
     if same < cfg.agree or any(told[:same]) or len(told) - same < cfg.differ:

@@ -16,7 +16,6 @@ from forensics.case.trainers import trainers_by_source
 from forensics.knowledge.metrics import telling
 from forensics.knowledge.operations import operation_of
 from forensics.rules.kit import (
-    EvidenceRole,
     Findings,
     Onset,
     Run,
@@ -42,15 +41,18 @@ def detector_said(run: Run, cfg: Consecutive) -> Findings:
     if not rows:
         return
     first, last = rows[0], rows[-1]
-    ends = (event_evidence(last, EvidenceRole.RELATED),) if len(rows) > 1 else ()
     many = len(rows) >= cfg.least
     yield detector_said.finding(
         f"the run's NaN detector fired {len(rows)} times, first at {at_step(first['step'])}",
         "often enough that such detectors stop the run by themselves" if many else "its own lines say so",
-        proof(event_evidence(first), *ends),
+        proof(event_evidence(first), event_evidence(last) if len(rows) > 1 else None),
         numbers={"lines": len(rows)},
         next=("forensics nan-origin RUN",),
     )
+
+
+#: How an operation of which nothing is known is guarded.
+_GUARD = "clamp its input, or add an epsilon inside log, division and square root"
 
 
 @rule("NAN011 nan-named-operation", "events metrics", about=named_operation, confidence="high", cause="named_operation")
@@ -70,14 +72,8 @@ def operation_named(run: Run, named: Named) -> Findings:
         onset,
         severity="info" if survived else "error",
         numbers={"name": named.name},
-        next=(_guard(named),),
+        next=(f"Guard {named.frame or named.name}: {kind.fix if kind is not None else _GUARD}",),
     )
-
-
-def _guard(named: Named) -> str:
-    kind, place = operation_of(named.name), named.frame or named.name
-    guard = kind.fix if kind is not None else "clamp its input, or add an epsilon inside log, division and square root"
-    return f"Guard {place}: {guard}"
 
 
 @rule(

@@ -9,21 +9,9 @@ from forensics.analyses.memory.series import Series, series_of
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
 from forensics.rules.kit import Findings, Run, proof, rule
-from forensics.rules.oom._memory import (
-    GIB,
-    HELD,
-    amount,
-    grew,
-    message_evidence,
-    onset_of,
-    ranks,
-    reach_numbers,
-    series_evidence,
-    severity_of,
-    size,
-    until,
-    worst,
-)
+from forensics.rules.oom import _memory as memory
+
+_RESERVED = ("reserved", "peak_reserved")
 
 
 class MemoryCreeps(Struct, frozen=True):
@@ -37,26 +25,35 @@ class MemoryCreeps(Struct, frozen=True):
 @rule("OOM002 memory-creeps", "metrics events facts", cause="leak_per_step")
 def memory_creeps(run: Run, cfg: MemoryCreeps) -> Findings:
     """Find the series of allocated memory that rises most."""
-    found = grew(run, HELD, ("slope", "unresolved"), cfg.samples, cfg.gib)
-    one = worst(found)
+    found = memory.grew(run, memory.HELD, ("slope", "unresolved"), cfg.samples, cfg.gib)
+    one = memory.worst(found)
     if one is None:
         return
-    severity, died = severity_of(run, one)
+    severity, died = memory.severity_of(run, one)
     form = one.form
-    per = f" by {amount(one, form.per_step)} per {'step' if one.by_step else 'record'}" if form.per_step > 0 else ""
-    onset = onset_of(one)
+    per = (
+        f" by {memory.amount(one, form.per_step)} per {'step' if one.by_step else 'record'}"
+        if form.per_step > 0
+        else ""
+    )
+    first, last = (memory.amount(one, float(one.y[place])) for place in (form.onset or 0, -1))
     sure = form.kind == "slope" and form.samples - form.warmup >= cfg.sure_samples and one.kind != "cumulative peak"
     yield memory_creeps.finding(
         f"{one.meaning.quantity.replace('_', ' ')} memory rises steadily{per}"
-        f" ({amount(one, float(one.y[form.onset or 0]))} → {amount(one, float(one.y[-1]))}){until(one, died)}",
+        f" ({first} → {last}){memory.until(one, died)}",
         "it rises all the way, by more than its noise and without treads: something is kept at every step"
         + (f" ({form.note})" if form.note else ""),
-        proof(*series_evidence(one, form.onset or 0, -1), *(message_evidence(m) for m in died)),
-        onset,
+        proof(*memory.series_evidence(one, form.onset or 0, -1), *(memory.message_evidence(m) for m in died)),
+        memory.onset_of(one),
         severity=severity,
         confidence="high" if sure else "medium" if form.kind == "slope" else "low",
-        culprits=ranks(one),
-        numbers={"rise_gib": form.rise, "gib_per_step": form.per_step, "series": len(found), **reach_numbers(one)},
+        culprits=memory.ranks(one),
+        numbers={
+            "rise_gib": form.rise,
+            "gib_per_step": form.per_step,
+            "series": len(found),
+            **memory.reach_numbers(one),
+        },
     )
 
 
@@ -71,26 +68,29 @@ class MemoryClimbsInStairs(Struct, frozen=True):
 @rule("OOM003 memory-climbs-in-stairs", "metrics events facts checkpoints", cause="leak_periodic")
 def memory_climbs_in_stairs(run: Run, cfg: MemoryClimbsInStairs) -> Findings:
     """Find the series of allocated memory whose stairs climb most."""
-    found = grew(run, HELD, ("staircase",), cfg.samples, cfg.gib)
-    one = worst(found)
+    found = memory.grew(run, memory.HELD, ("staircase",), cfg.samples, cfg.gib)
+    one = memory.worst(found)
     if one is None:
         return
-    severity, died = severity_of(run, one)
+    severity, died = memory.severity_of(run, one)
     form, beside = one.form, _memory_climbs_in_stairs_beside(run, one, cfg)
     every = f", every {form.period:.0f} {'steps' if one.by_step else 'records'}" if form.period else ""
     yield memory_climbs_in_stairs.finding(
         f"{one.meaning.quantity.replace('_', ' ')} memory climbs in {len(form.steps)} stairs of about"
-        f" {amount(one, form.height or 0.0)}{every}{beside}{until(one, died)}",
+        f" {memory.amount(one, form.height or 0.0)}{every}{beside}{memory.until(one, died)}",
         "the rises last, the treads between them are flat, and none comes down again: something is kept at each"
         + (f" ({form.note})" if form.note else ""),
-        proof(*series_evidence(one, *[s.index for s in form.steps[:3]], -1), *(message_evidence(m) for m in died)),
-        onset_of(one),
+        proof(
+            *memory.series_evidence(one, *[s.index for s in form.steps[:3]], -1),
+            *(memory.message_evidence(m) for m in died),
+        ),
+        memory.onset_of(one),
         severity=severity,
         confidence="high" if form.period and one.kind != "cumulative peak" else "medium",
-        culprits=ranks(one),
+        culprits=memory.ranks(one),
         numbers={"rise_gib": form.rise, "stairs": len(form.steps), "height_gib": form.height or 0.0}
         | ({"period": form.period} if form.period else {})
-        | reach_numbers(one),
+        | memory.reach_numbers(one),
     )
 
 
@@ -121,25 +121,23 @@ class FragmentationGapClimbs(Struct, frozen=True):
 @rule("OOM004 fragmentation-gap-climbs", "metrics events facts", confidence="medium", cause="fragmentation")
 def fragmentation_gap_climbs(run: Run, cfg: FragmentationGapClimbs) -> Findings:
     """Find the reserved series whose difference to the allocated one grows most."""
-    found = [
-        one for one in series_of(run) if one.meaning.quantity in {"reserved", "peak_reserved"} and _grows(one, cfg)
-    ]
+    found = [one for one in series_of(run) if one.meaning.quantity in _RESERVED and _grows(one, cfg)]
     if not found:
         return
     one = max(found, key=lambda s: s.gap.rise if s.gap else 0.0)
+    was, now = (memory.size((gap or 0.0) * memory.GIB) for gap in (one.gap_first, one.gap_last))
     gap, first, last = one.gap, one.gap_first or 0.0, one.gap_last or 0.0
-    severity, died = severity_of(run, one)
+    severity, died = memory.severity_of(run, one)
     yield fragmentation_gap_climbs.finding(
-        f"reserved memory pulls away from allocated memory: {size(first * GIB)} → {size(last * GIB)}"
-        f" unused{until(one)}",
+        f"reserved memory pulls away from allocated memory: {was} → {now} unused{memory.until(one)}",
         "the difference rises by more than its noise and carries most of the growth of what is reserved:"
         " free memory is in pieces that no request fits",
-        proof(*series_evidence(one, one.form.onset or 0, -1), *(message_evidence(m) for m in died)),
-        onset_of(one),
+        proof(*memory.series_evidence(one, one.form.onset or 0, -1), *(memory.message_evidence(m) for m in died)),
+        memory.onset_of(one),
         severity=severity,
-        culprits=ranks(one),
+        culprits=memory.ranks(one),
         numbers={"gap_first_gib": first, "gap_last_gib": last, "gap_rise_gib": gap.rise if gap else 0.0}
-        | reach_numbers(one),
+        | memory.reach_numbers(one),
     )
 
 
@@ -152,8 +150,7 @@ def _grows(one: Series, cfg: FragmentationGapClimbs) -> bool:
     return grown >= cfg.gib and last >= cfg.ratio * first and grown >= cfg.carried * reserved
 
 
-_RESERVED = ("reserved", "peak_reserved")
-_OF_FRAMEWORK = (*HELD, *_RESERVED)
+#: A rise of the framework's own memory by this share of the driver's explains it.
 _HALF = 0.5
 
 
@@ -172,30 +169,33 @@ class DriverCountGrows(Struct, frozen=True):
 @rule("OOM026 driver-count-grows", "metrics events facts", confidence="medium")
 def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
     """Find the device whose used memory grows most, or what is reserved where it is all that is logged."""
-    one = worst(grew(run, ("used",), ("slope", "staircase"), cfg.samples, cfg.gib))
-    held = [s for s in series_of(run) if s.meaning.quantity in _OF_FRAMEWORK and s.meaning.unit == "GiB"]
+    one = memory.worst(memory.grew(run, ("used",), ("slope", "staircase"), cfg.samples, cfg.gib))
+    held = [s for s in series_of(run) if s.meaning.quantity in (*memory.HELD, *_RESERVED) and s.meaning.unit == "GiB"]
     if one is not None and any(s.form.rise >= _HALF * one.form.rise for s in held):
         one = None
-    if one is None and not any(s.meaning.quantity in HELD for s in held):
-        one, held = worst(grew(run, _RESERVED, ("slope", "staircase"), cfg.samples, cfg.alone_gib)), []
+    if one is None and not any(s.meaning.quantity in memory.HELD for s in held):
+        one, held = memory.worst(memory.grew(run, _RESERVED, ("slope", "staircase"), cfg.samples, cfg.alone_gib)), []
     if one is None or (not held and one.form.rise < cfg.alone_gib):
         return
-    level = max(held, key=lambda s: s.peak, default=None)
-    severity, died = severity_of(run, one)
+    level, beside = max(held, key=lambda s: s.peak, default=None), ""
+    if level is not None:
+        words, peak = level.meaning.quantity.replace("_", " "), memory.amount(level, level.peak)
+        beside = f", while the framework's {words} memory stays at {peak}"
+    first, last = (memory.amount(one, float(one.y[place])) for place in (one.form.onset or 0, -1))
+    severity, died = memory.severity_of(run, one)
     yield driver_count_grows.finding(
-        f"{_counted(one)} climbs from {amount(one, float(one.y[one.form.onset or 0]))} to "
-        f"{amount(one, float(one.y[-1]))}{_driver_count_grows_beside(level)}{until(one, died)}",
+        f"{_counted(one)} climbs from {first} to {last}{beside}{memory.until(one, died)}",
         "it rises to the end, by more than its noise",
         proof(
-            *series_evidence(one, one.form.onset or 0, -1),
-            *(() if level is None else series_evidence(level, -1)),
-            *(message_evidence(m) for m in died),
+            *memory.series_evidence(one, one.form.onset or 0, -1),
+            *(() if level is None else memory.series_evidence(level, -1)),
+            *(memory.message_evidence(m) for m in died),
         ),
-        onset_of(one),
+        memory.onset_of(one),
         severity=severity,
-        culprits=ranks(one),
+        culprits=memory.ranks(one),
         cause="device_memory_grows" if level is None else "outside_allocator",
-        numbers={"rise_gib": one.form.rise, **reach_numbers(one)},
+        numbers={"rise_gib": one.form.rise, **memory.reach_numbers(one)},
     )
 
 
@@ -203,10 +203,3 @@ def _counted(one: Series) -> str:
     if one.meaning.quantity != "used":
         return f"{one.meaning.quantity.replace('_', ' ')} memory"
     return "used memory of the device" if one.device is None else f"used memory of GPU {one.device}"
-
-
-def _driver_count_grows_beside(level: Series | None) -> str:
-    if level is None:
-        return ""
-    words = level.meaning.quantity.replace("_", " ")
-    return f", while the framework's {words} memory stays at {amount(level, level.peak)}"

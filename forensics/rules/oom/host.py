@@ -7,23 +7,12 @@ from msgspec import Struct
 from forensics.analyses.memory.host_deaths import Death, Meaning, death_of, killed
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.series import series_of
-from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.failures import standing
 from forensics.case.errors.timeline import in_order
 from forensics.knowledge.causes import is_kind
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
-from forensics.rules.kit import Evidence, EvidenceRole, Findings, Run, proof, rule
-from forensics.rules.oom._memory import (
-    amount,
-    message_evidence,
-    ranks,
-    reach_numbers,
-    series_evidence,
-    until,
-    worst,
-)
-from forensics.rules.oom._memory import (
-    onset_of as growth_onset,
-)
+from forensics.rules.kit import Findings, Run, proof, rule
+from forensics.rules.oom import _memory as memory
 
 
 class HostMemoryGrows(Struct, frozen=True):
@@ -44,34 +33,25 @@ class HostMemoryGrows(Struct, frozen=True):
 @rule("OOM009 host-memory-grows", "metrics events facts", confidence="medium", cause="host_leak")
 def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
     """Find the process whose resident memory rises most."""
-    found = [
-        one
-        for one in series_of(run)
-        if one.meaning.quantity == "rss"
-        and one.meaning.unit == "GiB"
-        and one.form.kind in {"slope", "staircase"}
-        and one.form.samples - one.form.warmup >= cfg.samples
-        and one.form.rise >= max(cfg.gib, cfg.share * one.form.level)
-    ]
-    one = worst(found)
+    found = [one for one in series_of(run) if (one.meaning.quantity, one.meaning.unit) == ("rss", "GiB")]
+    found = [one for one in found if one.form.kind in {"slope", "staircase"}]
+    found = [one for one in found if one.form.samples - one.form.warmup >= cfg.samples]
+    one = memory.worst(one for one in found if one.form.rise >= max(cfg.gib, cfg.share * one.form.level))
     if one is None:
         return
-    first, last = float(one.y[one.form.warmup]), float(one.y[-1])
+    first = float(one.y[one.form.warmup])
+    was, now = memory.amount(one, first), memory.amount(one, float(one.y[-1]))
     risen = one.form.rise / max(first, 0.1)
     full = one.share >= cfg.full if one.share is not None else risen >= cfg.kill
     deaths = killed(run) if full else ()
-    warn = risen >= cfg.warn
     yield host_memory_grows.finding(
-        f"the process's memory on the host rises all the time: {amount(one, first)} → {amount(one, last)}{until(one)}",
+        f"the process's memory on the host rises all the time: {was} → {now}{memory.until(one)}",
         "it rises to the end, and the process was killed by a signal" if deaths else "it rises to the end",
-        (
-            *series_evidence(one, one.form.onset or 0, -1),
-            *(e for e in evidence_of(deaths) if e.role is not EvidenceRole.CONTRADICTS),
-        ),
-        growth_onset(one),
-        severity="error" if deaths else "warning" if warn else "info",
-        culprits=ranks(one),
-        numbers={"rise_gib": one.form.rise, "gib_per_step": one.form.per_step, **reach_numbers(one)},
+        (*memory.series_evidence(one, one.form.onset or 0, -1), *evidence_of(deaths)),
+        memory.onset_of(one),
+        severity="error" if deaths else "warning" if risen >= cfg.warn else "info",
+        culprits=memory.ranks(one),
+        numbers={"rise_gib": one.form.rise, "gib_per_step": one.form.per_step, **memory.reach_numbers(one)},
     )
 
 
@@ -86,26 +66,18 @@ _WORDS: dict[Meaning, str] = {
 @rule("OOM014 killed-by-whom", "events metrics", about=death_of, severity="info", causal="context")
 def killed_by_whom(run: Run, death: Death) -> Findings:
     """Judge the first SIGKILL."""
-    sender = death.proof
+    sender, sent = death.proof, None
+    if sender is not None:
+        sent = memory.message_evidence(sender) if isinstance(sender, OomMessage) else evidence_of((sender,))[0]
     yield killed_by_whom.finding(
         f"a process was killed (SIGKILL): {_WORDS[death.meaning]}",
         "exit code -9 alone says only that it did not end by itself",
-        proof(*evidence_of((death.failure,)), _proof(sender) if sender is not None else None),
+        proof(*evidence_of((death.failure,)), sent),
         onset_of(run, death.failure),
         confidence="low" if death.meaning == "unknown" else "medium",
         culprits=ranks_of((death.failure,)),
         cause="sigkill_" + death.meaning.replace("-", "_"),
     )
-
-
-def _proof(proof: Failure | OomMessage) -> Evidence:
-    if isinstance(proof, OomMessage):
-        return message_evidence(proof, EvidenceRole.RELATED)
-    shown, *_ = evidence_of((proof,))
-    return Evidence(
-        shown.source, shown.locator, shown.quote, shown.step, shown.rank, shown.t_ns, shown.name,
-        role=EvidenceRole.RELATED,
-    )  # fmt: skip
 
 
 @rule("OOM010 shared-memory-full", "events metrics", severity="warning", confidence="medium", causal="context")

@@ -9,20 +9,8 @@ from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.ranks import imbalances
 from forensics.analyses.memory.series import Series, series_of
 from forensics.knowledge.sizes import least_size
-from forensics.rules.kit import EvidenceRole, Findings, Onset, Run, proof, rule
-from forensics.rules.oom._memory import (
-    GIB,
-    amount,
-    fatal,
-    first_fatal,
-    killer,
-    message_evidence,
-    ranks,
-    series_evidence,
-    severity_of,
-    size,
-    until,
-)
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
+from forensics.rules.oom import _memory as memory
 from forensics.stats.spread import Floats
 
 
@@ -40,16 +28,16 @@ def near_capacity(run: Run, cfg: NearCapacity) -> Findings:
     one = max(every, key=lambda s: s.share or 0.0, default=None)
     if one is None or (one.share or 0.0) < cfg.share:
         return
-    died = killer(run, one)
+    died = memory.killer(run, one)
     at = int(np.argmin(one.y) if one.meaning.falls else np.argmax(one.y))
     yield near_capacity.finding(
-        f"device memory is level at {100 * (one.share or 0):.0f} % of the device ({amount(one, one.peak)})",
+        f"device memory is level at {100 * (one.share or 0):.0f} % of the device ({memory.amount(one, one.peak)})",
         "it does not grow, and the room that is left is less than one longer batch takes",
-        proof(*series_evidence(one, at), message_evidence(died) if died else None),
+        proof(*memory.series_evidence(one, at), memory.message_evidence(died) if died else None),
         Onset(step=one.step(at), rank=one.rank),
         severity="warning" if died else "info",
         confidence="high" if one.capacity else "medium",
-        culprits=ranks(one) if died else (),
+        culprits=memory.ranks(one) if died else (),
         numbers={"share": one.share or 0.0},
     )
 
@@ -83,17 +71,18 @@ def creeps_near_capacity(run: Run, cfg: CreepsNearCapacity) -> Findings:
         return
     one = creep.one
     words = one.meaning.quantity.replace("_", " ")
-    severity, died = severity_of(run, one)
+    was, now, left = (memory.amount(one, gib) for gib in (one.peak - creep.rise, one.peak, creep.left))
+    severity, died = memory.severity_of(run, one)
     told = "the device" if one.capacity else f"a device of {least_size(one.peak):.0f} GiB"
     yield creeps_near_capacity.finding(
-        f"{words} memory creeps up from {amount(one, one.peak - creep.rise)} to {amount(one, one.peak)}, and "
-        f"{amount(one, creep.left)} of {told} is left{until(one, died) if died else ''}",
+        f"{words} memory creeps up from {was} to {now}, and {left} of {told} is left"
+        + (memory.until(one, died) if died else ""),
         "it rose again in the second half of the steps, by as much as in the first or more",
-        proof(*series_evidence(one, creep.at, 0, -1), *(message_evidence(m) for m in died)),
+        proof(*memory.series_evidence(one, creep.at, 0, -1), *(memory.message_evidence(m) for m in died)),
         Onset(step=one.step(creep.at), rank=one.rank, step_lo=one.step(creep.at - 1)),
         severity=severity,
         confidence="medium" if one.capacity else "low",
-        culprits=ranks(one),
+        culprits=memory.ranks(one),
         numbers={"rise_gib": creep.rise, "left_gib": creep.left},
     )
 
@@ -127,19 +116,19 @@ def one_rank_higher(run: Run, cfg: OneRankHigher) -> Findings:
     for row in imbalances(run):
         if len(row.levels) < cfg.ranks or row.ratio < cfg.ratio or row.top.peak - row.median < cfg.gib:
             continue
-        died = [m for m in fatal(run) if m.rank == row.top.rank]
+        died = [m for m in memory.fatal(run) if m.rank == row.top.rank]
         yield one_rank_higher.finding(
-            f"rank {row.top.rank} reaches {size(row.top.peak * GIB)}, {row.ratio:.2f} times the median of"
-            f" {len(row.levels)} ranks ({size(row.median * GIB)}; {row.name})",
+            f"rank {row.top.rank} reaches {memory.size(row.top.peak * memory.GIB)}, {row.ratio:.2f} times the median of"
+            f" {len(row.levels)} ranks ({memory.size(row.median * memory.GIB)}; {row.name})",
             "the fullest rank decides whether the job fits; the highest value of each rank is compared",
             proof(
-                *series_evidence(row.top, int(np.argmax(row.top.y))),
-                *series_evidence(row.lowest, int(np.argmax(row.lowest.y))),
-                *(message_evidence(m) for m in died[:1]),
+                *memory.series_evidence(row.top, int(np.argmax(row.top.y))),
+                *memory.series_evidence(row.lowest, int(np.argmax(row.lowest.y))),
+                *(memory.message_evidence(m) for m in died[:1]),
             ),
             Onset(rank=row.top.rank),
             severity="warning" if died else "info",
-            culprits=ranks(row.top),
+            culprits=memory.ranks(row.top),
             numbers={"ratio": row.ratio, "median_gib": row.median, "ranks": len(row.levels)},
         )
         return
@@ -154,7 +143,7 @@ class OneLargeRequest(Struct, frozen=True):
 @rule(
     "OOM016 one-large-request",
     "events metrics facts",
-    about=first_fatal,
+    about=memory.first_fatal,
     severity="warning",
     confidence="medium",
     cause="one_large_request",
@@ -167,27 +156,24 @@ def one_large_request(run: Run, first: OomMessage, cfg: OneLargeRequest) -> Find
     tried, capacity = first.sizes.tried, first.sizes.capacity
     if tried is not None and capacity is not None and tried > capacity:
         yield one_large_request.finding(
-            f"one request of {size(tried)} is larger than the whole device, which has {size(capacity)}",
+            f"one request of {memory.size(tried)} is larger than the whole device, which has {memory.size(capacity)}",
             "no batch that fits asks for one tensor of that size",
-            (message_evidence(first),),
-            culprits=ranks(first),
+            (memory.message_evidence(first),),
+            culprits=memory.ranks(first),
             cause="request_larger_than_device",
             confidence="high",
             numbers={"tried_bytes": tried},
         )
         return
-    held = [s for s in series_of(run) if s.meaning.quantity in {"allocated", "active", "peak_allocated", "peak_active"}]
-    level = [s for s in held if s.form.samples - s.form.warmup >= cfg.samples and killer(run, s) is first]
+    held = [s for s in series_of(run) if s.meaning.quantity in memory.HELD]
+    level = [s for s in held if s.form.samples - s.form.warmup >= cfg.samples and memory.killer(run, s) is first]
     if not level or any(s.form.kind not in {"flat", "plateau", "spike"} for s in level):
         return
-    asked = f"one request of {size(tried)}" if tried else "one request"
+    asked = f"one request of {memory.size(tried)}" if tried else "one request"
     yield one_large_request.finding(
         f"memory was level before it ran out: {asked} was too large, and nothing leaked",
         f"{len(level)} memory series up to then {'is' if len(level) == 1 else 'are'} flat or levelled off",
-        (
-            message_evidence(first),
-            *(e for e in series_evidence(level[0], -1) if e.role is not EvidenceRole.CONTRADICTS),
-        ),
-        culprits=ranks(first),
+        (memory.message_evidence(first), *memory.series_evidence(level[0], -1)),
+        culprits=memory.ranks(first),
         numbers={} if tried is None else {"tried_bytes": tried},
     )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from math import prod
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -14,16 +12,8 @@ from forensics.analyses.memory.capacity import Beside, beside_reserved
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.series import Series, series_of
 from forensics.case.settings import keyed, stated
-from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
-from forensics.rules.oom._memory import (
-    GIB,
-    fatal,
-    first_fatal,
-    message_evidence,
-    ranks,
-    series_evidence,
-    size,
-)
+from forensics.rules.kit import Findings, Onset, Row, Run, fact_evidence, proof, rule
+from forensics.rules.oom import _memory as memory
 
 
 class FragmentedRequest(Struct, frozen=True):
@@ -35,7 +25,7 @@ class FragmentedRequest(Struct, frozen=True):
 @rule(
     "OOM013 fragmented-request",
     "events metrics facts",
-    about=first_fatal,
+    about=memory.first_fatal,
     severity="warning",
     cause="fragmentation",
     causal="context",
@@ -47,26 +37,20 @@ def fragmented_request(run: Run, first: OomMessage, cfg: FragmentedRequest) -> F
         return
     on = expandable(run)
     yield fragmented_request.finding(
-        f"{size(unused)} was reserved and unused when {size(sizes.tried)} could not be allocated",
+        f"{memory.size(unused)} was reserved and unused when {memory.size(sizes.tried)} could not be allocated",
         "whole free segments had been returned before, so only pieces that are too small are left",
-        proof(message_evidence(first)),
+        proof(memory.message_evidence(first)),
         confidence="medium" if sizes.capacity else "low",
-        culprits=ranks(first),
+        culprits=memory.ranks(first),
         numbers={"unallocated_bytes": unused, "tried_bytes": sizes.tried or 0}
         | ({} if on is None else {"expandable_segments": int(on)}),
     )
 
 
-# Whether the allocator of a run uses expandable segments.
-
-
 def expandable(run: Run) -> bool | None:
     """Tell whether expandable segments are on by what the run's environment says; None when it does not say."""
-    rows = (
-        keyed(run, r"(?i)(?:CUDA|HIP)_ALLOC_CONF|PYTORCH_ALLOC_CONF|expandable_segments")
-        .select("key", "value")
-        .collect()
-    )
+    names = r"(?i)(?:CUDA|HIP)_ALLOC_CONF|PYTORCH_ALLOC_CONF|expandable_segments"
+    rows = keyed(run, names).select("key", "value").collect()
     said = " ".join(f"{key}={value}" for key, value in rows.iter_rows()).lower().replace('"', "").replace(" ", "")
     if "expandable_segments" not in said:
         return False if rows.height else None
@@ -76,23 +60,23 @@ def expandable(run: Run) -> bool | None:
 @rule(
     "OOM011 others-on-device",
     "events metrics",
-    about=first_fatal,
+    about=memory.first_fatal,
     severity="warning",
     cause="others_on_device",
     causal="context",
 )
 def others_on_device(run: Run, first: OomMessage) -> Findings:
     """Find the first fatal message of a device that is shared."""
-    found = [m for m in fatal(run) if m.reading == "others"]
+    found = [m for m in memory.fatal(run) if m.reading == "others"]
     if first not in found:
         return
     held, whole = first.sizes.others or 0, first.sizes.capacity or 1
     yield others_on_device.finding(
-        f"other processes held {size(held)} ({100 * min(1.0, held / whole):.0f} %) of the full device",
+        f"other processes held {memory.size(held)} ({100 * min(1.0, held / whole):.0f} %) of the full device",
         "the message counts them beside the run's own process",
-        tuple(message_evidence(m) for m in found[:3]),
+        tuple(memory.message_evidence(m) for m in found[:3]),
         confidence="high" if first.sizes.own else "medium",
-        culprits=ranks(first),
+        culprits=memory.ranks(first),
         numbers={"others_bytes": held, "capacity_bytes": whole},
     )
 
@@ -106,27 +90,24 @@ class OutsideTheAllocator(Struct, frozen=True):
 @rule("OOM015 outside-the-allocator", "events metrics facts", cause="outside_allocator", causal="context")
 def outside_the_allocator(run: Run, cfg: OutsideTheAllocator) -> Findings:
     """Judge the first fatal device message that counts the whole process, else the driver's count beside it."""
-    died = fatal(run)
+    died = memory.fatal(run)
     first = next((m for m in died if m.sizes.outside is not None), None)
     if first is not None:
-        if (first.sizes.outside or 0) >= cfg.gib * GIB:
-            yield _of_message(first)
+        outside = first.sizes.outside or 0
+        if outside >= cfg.gib * memory.GIB:
+            yield outside_the_allocator.finding(
+                f"{memory.size(outside)} of the process's device memory is not the allocator's",
+                "the process holds so much more than the framework allocated and reserved",
+                proof(memory.message_evidence(first)),
+                severity="warning",
+                confidence="medium",
+                culprits=memory.ranks(first),
+                numbers={"outside_bytes": outside},
+            )
         return
     found = max(beside_reserved(run), key=lambda one: one.gib, default=None)
     if found is not None and found.gib >= cfg.gib:
         yield from _of_driver(run, found, died)
-
-
-def _of_message(first: OomMessage) -> Finding:
-    return outside_the_allocator.finding(
-        f"{size(first.sizes.outside)} of the process's device memory is not the allocator's",
-        "the process holds so much more than the framework allocated and reserved",
-        proof(message_evidence(first)),
-        severity="warning",
-        confidence="medium",
-        culprits=ranks(first),
-        numbers={"outside_bytes": first.sizes.outside or 0},
-    )
 
 
 def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Findings:
@@ -135,17 +116,19 @@ def _of_driver(run: Run, found: Beside, died: tuple[OomMessage, ...]) -> Finding
         return
     tops = [int(np.argmax(one.y)) for one in (used, held)]
     yield outside_the_allocator.finding(
-        f"{size(found.gib * GIB)} of the device's used memory is not the allocator's",
+        f"{memory.size(found.gib * memory.GIB)} of the device's used memory is not the allocator's",
         "the driver counts so much more as used than the framework reserved;"
         " other processes on the device are included",
         proof(
-            *series_evidence(used, tops[0]), *series_evidence(held, tops[1]), *(message_evidence(m) for m in died[:1])
+            *memory.series_evidence(used, tops[0]),
+            *memory.series_evidence(held, tops[1]),
+            *(memory.message_evidence(m) for m in died[:1]),
         ),
         Onset(step=used.step(tops[0]), rank=used.rank),
         severity="warning" if died else "info",
         confidence="low",
-        culprits=ranks(used) if died else (),
-        numbers={"outside_bytes": round(found.gib * GIB)},
+        culprits=memory.ranks(used) if died else (),
+        numbers={"outside_bytes": round(found.gib * memory.GIB)},
     )
 
 
@@ -156,7 +139,6 @@ def _series(run: Run, key: tuple[str, int | None, str]) -> Series | None:
 
 
 _BYTES = (2, 4)
-Row = Mapping[str, Any]
 
 
 class LogitsTooLarge(Struct, frozen=True):
@@ -169,7 +151,7 @@ class LogitsTooLarge(Struct, frozen=True):
 @rule(
     "OOM018 logits-too-large",
     "events metrics facts",
-    about=first_fatal,
+    about=memory.first_fatal,
     severity="warning",
     cause="logits_too_large",
     causal="context",
@@ -184,12 +166,14 @@ def logits_too_large(run: Run, first: OomMessage, cfg: LogitsTooLarge) -> Findin
         return
     words = " x ".join(f"{n:,}" for _, n in rows)
     yield logits_too_large.finding(
-        f"the request that failed ({size(tried)}) "
+        f"the request that failed ({memory.size(tried)}) "
         + ("has the size of the logits of one batch" if rows else "was made where the logits are computed"),
-        f"{words} x {expected // prod(n for _, n in rows)} bytes = {size(expected)}" if rows else "the stack says so",
-        proof(message_evidence(first), *(fact_evidence(row) for row, _ in rows)),
+        f"{words} x {expected // prod(n for _, n in rows)} bytes = {memory.size(expected)}"
+        if rows
+        else "the stack says so",
+        proof(memory.message_evidence(first), *(fact_evidence(row) for row, _ in rows)),
         confidence="medium" if rows else "low",
-        culprits=ranks(first),
+        culprits=memory.ranks(first),
         numbers={"tried_bytes": tried} | ({"expected_bytes": expected} if rows else {}),
     )
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from forensics.analyses.snapshots.per_device import Snapshot, Stack
-from forensics.model import Evidence, EvidenceRole, Locator
+from forensics.model import Evidence, Locator
 from forensics.rules.oom._memory import size
 
 #: Tables that `analyses.snapshots` is made of.
 NEEDS = "allocs segments blocks stacks frames annotations facts sources"
 
 
-def evidence(
-    one: Snapshot, quote: str, *, seq: int | None = None, value: float | None = None, related: bool = False
-) -> Evidence:
+def evidence(one: Snapshot, quote: str, *, seq: int | None = None, value: float | None = None) -> Evidence:
     """Show an event of a snapshot, or its state at the end where no event is named."""
     return Evidence(
         source=one.source,
@@ -22,7 +20,6 @@ def evidence(
         t_ns=one.end_t_ns,
         name="memory_snapshot",
         value=value,
-        role=EvidenceRole.RELATED if related else EvidenceRole.PRIMARY,
     )
 
 

@@ -28,15 +28,14 @@ class Piling(Struct, frozen=True):
 def snapshot_leak(run: Run, cfg: Piling) -> Findings:
     """Name the worst leak site of each snapshot, the largest first, each site once."""
     seen: set[str] = set()
-    found = [(one, leak) for one in snapshots(run) for leak in one.leaks[:1] if _counts(one, leak, cfg)]
+    found = [(one, leak) for one in snapshots(run) for leak in one.leaks[:1]]
+    found = [
+        (one, leak) for one, leak in found if leak.bytes >= min(cfg.least, cfg.share * max(one.allocated_bytes, 1))
+    ]
     for one, leak in sorted(found, key=lambda pair: -pair[1].bytes):
         if leak.site not in seen:
             seen.add(leak.site)
             yield _leak_finding(one, leak)
-
-
-def _counts(one: Snapshot, leak: Leak, cfg: Piling) -> bool:
-    return leak.bytes >= cfg.least or leak.bytes >= cfg.share * max(one.allocated_bytes, 1)
 
 
 def _leak_finding(one: Snapshot, leak: Leak) -> Finding:
@@ -49,10 +48,7 @@ def _leak_finding(one: Snapshot, leak: Leak) -> Finding:
         f" (r = {leak.linearity:.3f})",
         proof(
             evidence(one, f"first of {leak.count} allocations that stay: {chain(leak.stack)}", seq=leak.seq),
-            *(
-                evidence(one, f"next: {size(other.bytes)} at {chain(other.stack)}", seq=other.seq)
-                for other in one.leaks[1:4]
-            ),
+            *(evidence(one, f"next: {size(e.bytes)} at {chain(e.stack)}", seq=e.seq) for e in one.leaks[1:4]),
         ),
         Onset(),
         severity="error" if one.ooms else "warning",
@@ -82,8 +78,23 @@ class Growing(Struct, frozen=True):
 def snapshot_grew(run: Run, cfg: Growing) -> Findings:
     """Name the stack that grew most over the snapshots of a device."""
     found = [hit for row in _rows(snapshots(run)) if len(row) >= cfg.fewest and (hit := _grew(row, cfg)) is not None]
-    if found:
-        yield _grew_finding(*max(found, key=lambda hit: hit[2]))
+    if not found:
+        return
+    row, stack, rise = max(found, key=lambda hit: hit[2])
+    last = row[-1]
+    yield snapshot_grew.finding(
+        f"what {short(site_of(stack))} holds grew by {size(rise)} over {len(row)} snapshots",
+        f"it rose from each snapshot of device {last.device} to the next",
+        proof(
+            evidence(last, f"{size(rise)} more than in {row[0].source}: {chain(stack)}", value=rise),
+            evidence(row[0], state_quote(row[0])),
+        ),
+        Onset(),
+        confidence="high" if len(row) >= 5 else "medium",
+        culprits=ranks(last),
+        numbers={"bytes": rise, "snapshots": len(row), "site": site_of(stack)},
+        next=(f"forensics memory {row[0].source} {last.source}",),
+    )
 
 
 def _rows(all_of: Sequence[Snapshot]) -> list[list[Snapshot]]:
@@ -113,20 +124,3 @@ def _grew(row: Sequence[Snapshot], cfg: Growing) -> tuple[Sequence[Snapshot], St
         if all(b > a for a, b in pairwise(held)):
             return row, one.stack, one.bytes
     return None
-
-
-def _grew_finding(row: Sequence[Snapshot], stack: Stack, rise: int) -> Finding:
-    last = row[-1]
-    return snapshot_grew.finding(
-        f"what {short(site_of(stack))} holds grew by {size(rise)} over {len(row)} snapshots",
-        f"it rose from each snapshot of device {last.device} to the next",
-        proof(
-            evidence(last, f"{size(rise)} more than in {row[0].source}: {chain(stack)}", value=rise),
-            evidence(row[0], state_quote(row[0])),
-        ),
-        Onset(),
-        confidence="high" if len(row) >= 5 else "medium",
-        culprits=ranks(last),
-        numbers={"bytes": rise, "snapshots": len(row), "site": site_of(stack)},
-        next=(f"forensics memory {row[0].source} {last.source}",),
-    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from forensics.analyses.snapshots.per_device import Oom, Snapshot, site_of, snapshots
-from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
+from forensics.analyses.snapshots.per_device import Snapshot, site_of, snapshots
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
 
@@ -21,16 +21,13 @@ class AtTheEnd(Struct, frozen=True):
 def snapshot_oom(run: Run, cfg: AtTheEnd) -> Findings:
     """Report the earliest fatal out-of-memory event among the snapshots."""
     found = [(one, one.oom) for one in snapshots(run) if one.oom is not None and one.oom.events_after <= cfg.after]
-    if found:
-        one, oom = min(found, key=lambda pair: (pair[1].t_ns is None, pair[1].t_ns or 0))
-        yield _out_of_memory_finding(one, oom, cfg, len(found))
-
-
-def _out_of_memory_finding(one: Snapshot, oom: Oom, cfg: AtTheEnd, devices: int) -> Finding:
+    if not found:
+        return
+    one, oom = min(found, key=lambda pair: (pair[1].t_ns is None, pair[1].t_ns or 0))
     free = "" if oom.free_bytes is None else f" with {size(oom.free_bytes)} free on the device"
     where = f" at {short(site_of(oom.stack))}" if oom.stack else ""
     holders = one.live_by_stack[: cfg.holders]
-    return snapshot_oom.finding(
+    yield snapshot_oom.finding(
         f"device {one.device} ran out of memory: {size(oom.asked_bytes)} asked for{free}{where}",
         f"the allocator recorded it, and only {oom.events_after} events follow; {state_quote(one)}",
         proof(
@@ -45,7 +42,7 @@ def _out_of_memory_finding(one: Snapshot, oom: Oom, cfg: AtTheEnd, devices: int)
             "free_bytes": -1 if oom.free_bytes is None else oom.free_bytes,
             "allocated_bytes": one.allocated_bytes,
             "reserved_bytes": one.reserved_bytes,
-            "devices": devices,
+            "devices": len(found),
         },
         next=("forensics memory on the snapshot shows who holds what at the peak",),
     )
@@ -64,27 +61,14 @@ class Pieces(Struct, frozen=True):
 @rule("OOM022 snapshot-fragmentation", NEEDS, cause="fragmentation")
 def snapshot_fragmentation(run: Run, cfg: Pieces) -> Findings:
     """Report the most fragmented device of the run's snapshots."""
-    found = [
-        one
-        for one in snapshots(run)
-        if one.quality != "inconsistent" and one.fragmentation > cfg.share and one.unreleasable_bytes >= cfg.least
-    ]
-    if found:
-        yield _fragmentation_finding(max(found, key=lambda one: (_would_fit(one), one.fragmentation)))
-
-
-def _would_fit(one: Snapshot) -> bool:
-    """Whether an out-of-memory request was smaller than the pieces together, and larger than each."""
-    oom = one.oom
-    return oom is not None and one.largest_piece_bytes < oom.asked_bytes <= one.unreleasable_bytes + (
-        oom.free_bytes or 0
-    )
-
-
-def _fragmentation_finding(one: Snapshot) -> Finding:
+    found = [one for one in snapshots(run) if one.quality != "inconsistent" and one.fragmentation > cfg.share]
+    found = [one for one in found if one.unreleasable_bytes >= cfg.least]
+    if not found:
+        return
+    one = max(found, key=lambda one: (_would_fit(one), one.fragmentation))
     fatal = _would_fit(one)
     asked = "" if one.oom is None else f"; {size(one.oom.asked_bytes)} were asked for when memory ran out"
-    return snapshot_fragmentation.finding(
+    yield snapshot_fragmentation.finding(
         f"{size(one.unreleasable_bytes)} ({one.fragmentation:.0%}) of reserved memory are free in pieces that "
         "cannot be given back",
         f"the largest piece is {size(one.largest_piece_bytes)}; {state_quote(one)}{asked}",
@@ -104,6 +88,13 @@ def _fragmentation_finding(one: Snapshot) -> Finding:
     )
 
 
+def _would_fit(one: Snapshot) -> bool:
+    """Whether an out-of-memory request was smaller than the pieces together, and larger than each."""
+    if (oom := one.oom) is None:
+        return False
+    return one.largest_piece_bytes < oom.asked_bytes <= one.unreleasable_bytes + (oom.free_bytes or 0)
+
+
 class Private(Struct, frozen=True):
     """Thresholds of OOM025: free bytes of private pools over all reserved bytes."""
 
@@ -114,18 +105,11 @@ class Private(Struct, frozen=True):
 def snapshot_pools(run: Run, cfg: Private) -> Findings:
     """Report the device whose private pools keep most."""
     found = [one for one in snapshots(run) if _idle(one) > cfg.share * max(one.reserved_bytes, 1)]
-    if found:
-        yield _pools_finding(max(found, key=_idle))
-
-
-def _idle(one: Snapshot) -> int:
-    return sum(pool.reserved_bytes - pool.allocated_bytes for pool in one.pools if pool.pool != (0, 0))
-
-
-def _pools_finding(one: Snapshot) -> Finding:
-    private = [pool for pool in one.pools if pool.pool != (0, 0)]
-    idle = _idle(one)
-    return snapshot_pools.finding(
+    if not found:
+        return
+    one = max(found, key=_idle)
+    private, idle = [pool for pool in one.pools if pool.pool != (0, 0)], _idle(one)
+    yield snapshot_pools.finding(
         f"{len(private)} private pools keep {size(idle)} of {size(one.reserved_bytes)} without allocations in it",
         "memory of a private pool serves no other allocation, and emptying the cache does not free it",
         proof(evidence(one, state_quote(one), value=idle)),
@@ -133,6 +117,10 @@ def _pools_finding(one: Snapshot) -> Finding:
         culprits=ranks(one),
         numbers={"pools": len(private), "idle_bytes": idle, "reserved_bytes": one.reserved_bytes},
     )
+
+
+def _idle(one: Snapshot) -> int:
+    return sum(pool.reserved_bytes - pool.allocated_bytes for pool in one.pools if pool.pool != (0, 0))
 
 
 class Hidden(Struct, frozen=True):
@@ -148,11 +136,18 @@ def snapshot_quality(run: Run, cfg: Hidden) -> Findings:
     """Report each kind of gap once, with the first snapshot that has it and how many do."""
     found: dict[str, list[Snapshot]] = {}
     for one in snapshots(run):
-        kind = _kind(one, cfg)
-        if kind:
+        if kind := _kind(one, cfg):
             found.setdefault(kind, []).append(one)
-    for kind, row in found.items():
-        yield _quality_finding(kind, row)
+    for kind, (one, *others) in found.items():
+        many = f" (and {len(others)} more)" if others else ""
+        yield snapshot_quality.finding(
+            f"the memory snapshot of device {one.device} {kind}{many}",
+            "; ".join(one.notes) or state_quote(one),
+            proof(evidence(one, state_quote(one))),
+            Onset(),
+            culprits=ranks(one),
+            numbers={"snapshots": 1 + len(others), "events": one.events},
+        )
 
 
 def _kind(one: Snapshot, cfg: Hidden) -> str:
@@ -164,16 +159,3 @@ def _kind(one: Snapshot, cfg: Hidden) -> str:
         return "has no stacks"
     before = one.start_allocated_bytes
     return "begins late: most of the memory is older than the recording" if before > cfg.older * one.peak_bytes else ""
-
-
-def _quality_finding(kind: str, row: list[Snapshot]) -> Finding:
-    one = row[0]
-    many = "" if len(row) == 1 else f" (and {len(row) - 1} more)"
-    return snapshot_quality.finding(
-        f"the memory snapshot of device {one.device} {kind}{many}",
-        "; ".join(one.notes) or state_quote(one),
-        proof(evidence(one, state_quote(one))),
-        Onset(),
-        culprits=ranks(one),
-        numbers={"snapshots": len(row), "events": one.events},
-    )
