@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from forensics.analyses.traces.gaps import UNKNOWN
-from forensics.model import Evidence, Locator
-
-Row = Mapping[str, Any]
+from forensics.rules.kit import Evidence, Locator, Row
 
 
 def span_evidence(row: Row, quote: str) -> Evidence:
@@ -26,6 +23,11 @@ def span_evidence(row: Row, quote: str) -> Evidence:
         name=row["name"],
         value=row["dur_ns"] / 1e9,
     )
+
+
+def ran(row: Row) -> Evidence:
+    """Evidence of a span by its name and how long it ran."""
+    return span_evidence(row, f"{quoted(row['name'])} ran {ms(row['dur_ns'])}")
 
 
 def quoted(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Unpack
 
 from msgspec import Struct
@@ -14,23 +13,17 @@ from forensics.registry import Rule
 from forensics.rules.kit import (
     Confidence,
     Evidence,
-    EvidenceRole,
     Finding,
     Findings,
     Onset,
     Run,
     Severity,
     at_step,
-    metric_evidence,
     number,
+    proof,
     rule,
 )
-from forensics.rules.slowdown.traces.grew import (
-    trace_communication_grew,
-    trace_idle_grew,
-    trace_memory_ops_grew,
-    trace_other_kernels_grew,
-)
+from forensics.rules.slowdown.traces.grew import GREW
 from forensics.values import replace
 
 #: A rate from here on is printed without decimals.
@@ -57,21 +50,14 @@ def slower(one: Paced, change: Change) -> str:
 def evidence_of(one: Paced, change: Change) -> tuple[Evidence, ...]:
     """Give the first slow record, the last good one, and the last of the slow ones."""
     last = min(change.end, len(one.steady)) - 1
-    return (
-        metric_evidence(one.row(change.first)),
-        metric_evidence(one.row(max(0, change.first - 1)), EvidenceRole.RELATED),
-        metric_evidence(one.row(last), EvidenceRole.RELATED),
-    )
+    return proof(*map(one.row, (change.first, max(0, change.first - 1), last)))
 
 
 def onset_of(one: Paced, change: Change) -> Onset:
     """Give the first slow step, and the step before it as the last good one."""
-    row = one.row(change.first)
-    t_ns = row["t_ns"]
+    t_ns = one.row(change.first)["t_ns"]
     good = one.at(change.first - 1) if change.first else None
-    return Onset(
-        step=one.at(change.first), t_ns=t_ns if isinstance(t_ns, int) else None, rank=one.clock.rank, step_lo=good
-    )
+    return Onset(one.at(change.first), t_ns if isinstance(t_ns, int) else None, one.clock.rank, good)
 
 
 def confidence_of(one: Paced, change: Change) -> Confidence:
@@ -103,15 +89,6 @@ def _of(made: Rule, one: Paced, change: Change, title: str, **fields: Unpack[Fie
     return made.finding(title, measured(one, change), shown, onset_of(one, change), **{**usual, **fields})
 
 
-#: What may explain a rise where a trace was taken before it and one after.
-_GREW: tuple[Callable[[Run], Findings], ...] = (
-    trace_communication_grew,
-    trace_idle_grew,
-    trace_memory_ops_grew,
-    trace_other_kernels_grew,
-)
-
-
 @rule("SLO001 step-time-level-shift", "metrics checkpoints progress spans", cause="slow_steps")
 def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most by a lasting rise of its level."""
@@ -129,31 +106,20 @@ def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
         "tier": "confirmed" if change.confirmed else "possible",
     }
     rise = _of(step_time_level_shift, one, change, title, severity=severity_of(one, change, cfg), numbers=numbers)
-    why = _grown(run, rise.onset)
-    yield rise if why is None else _with(rise, why)
+    why = _grown(run, rise.onset.step)
+    if why is not None:
+        shown, numbers = proof(*rise.evidence, *why.evidence), {**numbers, **why.numbers}
+        rise = replace(rise, title=f"{title}; {why.title}", cause=why.cause, evidence=shown, numbers=numbers)
+    yield rise
 
 
-def _grown(run: Run, onset: Onset) -> Finding | None:
-    """Give what grew most of the device's time between two traces of which one stands on each side of the onset."""
-    told = (finding for grew in _GREW for finding in grew(run))
-    around = [f for f in told if _is_around(f.onset, onset.step)]
+def _grown(run: Run, step: int | None) -> Finding | None:
+    """Give what grew most of the device's time between two traces of which one is on each side of the onset."""
+    if step is None:
+        return None
+    told = [(f, f.onset.step_lo, f.onset.step) for grew in GREW for f in grew(run)]
+    around = [f for f, low, high in told if low is not None and high is not None and low < step <= high]
     return max(around, key=lambda f: float(f.numbers["after_share"]) - float(f.numbers["before_share"]), default=None)
-
-
-def _is_around(traces: Onset, step: int | None) -> bool:
-    if step is None or traces.step is None or traces.step_lo is None:
-        return False
-    return traces.step_lo < step <= traces.step
-
-
-def _with(slower: Finding, why: Finding) -> Finding:
-    return replace(
-        slower,
-        title=f"{slower.title}; {why.title}",
-        cause=why.cause,
-        evidence=(*slower.evidence, *(replace(e, role=EvidenceRole.RELATED) for e in why.evidence)),
-        numbers={**slower.numbers, **why.numbers},
-    )
 
 
 class Temporary(Struct, frozen=True):
@@ -186,10 +152,8 @@ def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
 def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most along a ramp."""
     for one, change in filter(None, [gravest(run, cfg, "ramp")]):
-        title = (
-            f"the time per {one.clock.unit} climbed to {change.ratio:.2f} times what it was, "
-            f"from step {one.at(change.first)} on"
-        )
+        title = f"the time per {one.clock.unit} climbed to {change.ratio:.2f} times what it was, "
+        title += f"from step {one.at(change.first)} on"
         numbers = {"before_s": change.before, "ratio": change.ratio, "z": change.z, "lost": one.lost(change)}
         grave = severity_of(one, change, cfg)
         yield _of(step_time_ramp, one, change, title, severity=grave, numbers=numbers, next=("forensics memory RUN",))

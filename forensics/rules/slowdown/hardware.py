@@ -12,7 +12,7 @@ from forensics.case.steps import ordered
 from forensics.knowledge.ranges import range_of
 from forensics.knowledge.vocabulary import words_for
 from forensics.patterns import lazily
-from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 
 
 class Clocks(Struct, frozen=True):
@@ -32,20 +32,16 @@ class Clocks(Struct, frozen=True):
 def gpu_clocks_throttled(run: Run, cfg: Clocks) -> Findings:
     """Find the GPU that lost most of its clock."""
     found = [t for t in throttled(run, fall=cfg.fall, samples=cfg.samples) if t.share >= cfg.share]
-    if found:
-        yield _clock_throttling_finding(min(found, key=lambda t: t.low / t.high), cfg)
-
-
-def _clock_throttling_finding(one: Throttled, cfg: Clocks) -> Finding:
-    rows = one.rows
-    first = rows.row(0, named=True)
+    if not found:
+        return
+    one = min(found, key=lambda t: t.low / t.high)
     known = _reason(one, cfg)
     reason, cause = known or ("the log does not tell why", "low_clocks")
-    return gpu_clocks_throttled.finding(
+    yield gpu_clocks_throttled.finding(
         f"GPU {one.device} ran at {one.low:.0f} MHz instead of {one.high:.0f} MHz in "
         f"{100 * one.share:.0f} % of its loaded samples: {reason}",
         "its SM clock under load is below the one it held before",
-        proof(first, rows.row(-1, named=True)),
+        proof(one.rows.row(0, named=True), one.rows.row(-1, named=True)),
         severity="warning" if known else "info",
         confidence="high" if known else "low",
         cause=cause,
@@ -88,23 +84,20 @@ def low_mfu(run: Run, cfg: Utilisation) -> Findings:
         if late.height < cfg.records or not isinstance(middle, float):
             continue
         share = middle / 100 if "pct" in late["name"][0] or "percent" in late["name"][0] or middle > 1.5 else middle
-        if share < cfg.low:
-            yield _low_mfu_finding(run, late, share)
-            return
-
-
-def _low_mfu_finding(run: Run, rows: pl.DataFrame, share: float) -> Finding:
-    first, slow = rows.row(0, named=True), _slow_path(run)
-    return low_mfu.finding(
-        f"the model uses {100 * share:.1f} % of the peak arithmetic of its devices (median)",
-        f"the median of {rows.height} records; dense transformers reach 30 to 60 % where they are tuned",
-        proof(first, rows.row(-1, named=True)),
-        Onset(step=first["at"], rank=first["rank"]),
-        numbers={"mfu": share, "records": rows.height},
-        severity="warning" if slow else "info",
-        confidence="medium" if slow else "low",
-        causal="symptom" if slow else "context",
-    )
+        if share >= cfg.low:
+            continue
+        first, slow = late.row(0, named=True), _slow_path(run)
+        yield low_mfu.finding(
+            f"the model uses {100 * share:.1f} % of the peak arithmetic of its devices (median)",
+            f"the median of {late.height} records; dense transformers reach 30 to 60 % where they are tuned",
+            proof(first, late.row(-1, named=True)),
+            Onset(step=first["at"], rank=first["rank"]),
+            numbers={"mfu": share, "records": late.height},
+            severity="warning" if slow else "info",
+            confidence="medium" if slow else "low",
+            causal="symptom" if slow else "context",
+        )
+        return
 
 
 def _slow_path(run: Run) -> bool:

@@ -10,7 +10,7 @@ from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.traces.compiles import compile_rows, compile_share
 from forensics.knowledge.errors import telling
 from forensics.rules.kit import Finding, Findings, Run, event_evidence, proof, rule
-from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, ran
 
 
 class Recompiles(Struct, frozen=True):
@@ -44,15 +44,13 @@ def _share(run: Run) -> float:
 
 
 def _of_log(rows: pl.DataFrame, count: int, share: float, cfg: Recompiles, *, gave_up: bool) -> Finding:
-    first = rows.row(0, named=True)
-    told = (
-        "the compiler gave up on a function: it runs uncompiled from here on" if gave_up else f"{count} recompilations"
-    )
-    slow = share >= cfg.burst
+    slow, told = share >= cfg.burst, f"{count} recompilations"
+    if gave_up:
+        told = "the compiler gave up on a function: it runs uncompiled from here on"
     return recompiles.finding(
         told + (f", and bursts of slow steps take {share:.0%} of the time" if slow else ""),
         "the log says so; each recompilation costs seconds to minutes, and the limit ends compilation for good",
-        proof(event_evidence(first), *(event_evidence(row) for row in rows.slice(1, 2).iter_rows(named=True))),
+        proof(*map(event_evidence, rows.head(3).iter_rows(named=True))),
         severity="warning" if slow else "info",
         causal="root" if slow else "context",
         confidence="high" if gave_up else "medium",
@@ -79,9 +77,6 @@ def trace_recompiles(run: Run, cfg: TracedRecompiles) -> Findings:
     yield trace_recompiles.finding(
         f"{row['steps']} traced steps compile, which takes {percent(row['share'])} of the steps' time{on_rank(row)}",
         f"{row['count']} rows of the compiler, {ms(row['time_ns'])} in {row['steps']} different steps",
-        proof(
-            span_evidence(first, f"{quoted(first['name'])} ran {ms(first['dur_ns'])}"),
-            *(span_evidence(r, f"{quoted(r['name'])} ran {ms(r['dur_ns'])}") for r in longest(rows, 2)),
-        ),
+        proof(ran(first), *map(ran, longest(rows, 2))),
         numbers={"share": row["share"], "steps": row["steps"], "compile_s": row["time_ns"] / 1e9},
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from forensics.analyses.pace.account import COARSE, Paced, Pauses, paced, pauses_of
+from forensics.analyses.pace.account import COARSE, Pauses, paced, pauses_of
 from forensics.analyses.pace.clocks import Clock
 from forensics.analyses.pace.steady import coarseness
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
-from forensics.stats.changes import Modes, modes_of
+from forensics.stats.changes import modes_of
 
 
 class TwoTimes(Struct, frozen=True):
@@ -31,29 +31,21 @@ def two_step_times(run: Run, cfg: TwoTimes) -> Findings:
     """Find the first clock with two clear modes over the whole run."""
     for one in paced(run):
         found = modes_of(one.steady.logs) if len(one.steady) >= cfg.records and one.change is None else None
-        if found is not None and cfg.least <= found.slow <= cfg.most and _mixed(one, found):
-            yield _bimodal_finding(one, found)
-            return
-
-
-def _mixed(one: Paced, found: Modes) -> bool:
-    """Whether fast and slow steps come in turn, not one after the other."""
-    slow = one.steady.logs > found.cut
-    turns = int((slow[1:] != slow[:-1]).sum())
-    return turns >= 0.5 * 2 * found.slow * (1 - found.slow) * len(slow)
-
-
-def _bimodal_finding(one: Paced, found: Modes) -> Finding:
-    slow = one.steady.logs > found.cut
-    first, fast = one.row(int(slow.argmax())), one.row(int((~slow).argmax()))
-    high, low = (float(one.steady.seconds[part].mean()) for part in (slow, ~slow))
-    return two_step_times.finding(
-        f"a {one.clock.unit} takes {low:.3g} s or {high:.3g} s: {100 * found.slow:.0f} % are slow",
-        "step times alternate between two levels more than four deviations apart for the whole run",
-        proof(first, fast),
-        Onset(step=one.at(int(slow.argmax())), rank=one.clock.rank),
-        numbers={"slow_share": found.slow, "fast_s": low, "slow_s": high},
-    )
+        if found is None or not cfg.least <= found.slow <= cfg.most:
+            continue
+        slow = one.steady.logs > found.cut
+        if int((slow[1:] != slow[:-1]).sum()) < 0.5 * 2 * found.slow * (1 - found.slow) * len(slow):
+            continue  # fast and slow steps come one after the other, and not in turn
+        first, fast = int(slow.argmax()), int((~slow).argmax())
+        high, low = (float(one.steady.seconds[part].mean()) for part in (slow, ~slow))
+        yield two_step_times.finding(
+            f"a {one.clock.unit} takes {low:.3g} s or {high:.3g} s: {100 * found.slow:.0f} % are slow",
+            "step times alternate between two levels more than four deviations apart for the whole run",
+            proof(one.row(first), one.row(fast)),
+            Onset(step=one.at(first), rank=one.clock.rank),
+            numbers={"slow_share": found.slow, "fast_s": low, "slow_s": high},
+        )
+        return
 
 
 class Paused(Struct, frozen=True):
@@ -80,27 +72,21 @@ def periodic_pauses(run: Run, cfg: Paused) -> Findings:
     saving = [(c, p) for c, p in every if p.saving >= cfg.saving or (p.saving >= cfg.dear and p.steps >= cfg.long)]
     saving = [(c, p) for c, p in saving if len(p.saves) >= cfg.saves]
     if saving:
-        yield _at_saves(*max(saving, key=lambda pair: pair[1].saving), cfg)
+        clock, found = max(saving, key=lambda pair: pair[1].saving)
+        yield periodic_pauses.finding(
+            f"saving checkpoints takes {100 * found.saving:.0f} % of the time ({len(found.saves)} saves)",
+            "the steps at which a checkpoint was saved take that much longer than those around them",
+            proof(*(clock.row(int(i)) for i in found.saves[:3])),
+            severity="error" if found.saving >= cfg.half else "warning",
+            numbers={"share": found.saving, "saves": len(found.saves)},
+        )
         return
     periodic = [pair for pair in every if pair[1].combs and pair[1].share >= cfg.least]
     if periodic:
         yield _periodic(*max(periodic, key=lambda pair: pair[1].share), cfg)
 
 
-def _at_saves(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
-    rows = [clock.row(int(i)) for i in found.saves[:3]]
-    share = found.saving
-    return periodic_pauses.finding(
-        f"saving checkpoints takes {100 * share:.0f} % of the time ({len(found.saves)} saves)",
-        "the steps at which a checkpoint was saved take that much longer than those around them",
-        proof(rows[0], *rows[1:]),
-        severity="error" if share >= cfg.half else "warning",
-        numbers={"share": share, "saves": len(found.saves)},
-    )
-
-
 def _periodic(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
-    rows = [clock.row(int(i)) for i in found.records[:3]]
     unknown = found.share - min(found.share, found.saving + found.evaluating)
     teeth: dict[int, int] = {}
     for comb in found.combs:  # saves and evaluations of one period come at other steps of it
@@ -110,7 +96,7 @@ def _periodic(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
         f"pauses {said} take {100 * found.share:.0f} % of the time",
         f"{len(found.records)} records stand out; saves take {100 * found.saving:.0f} % of the time "
         f"and evaluations {100 * found.evaluating:.0f} %",
-        proof(rows[0], *rows[1:]),
+        proof(*(clock.row(int(i)) for i in found.records[:3])),
         severity="warning" if unknown >= cfg.unknown else "info",
         causal="context",
         numbers={
@@ -141,18 +127,14 @@ def step_times_too_coarse(run: Run, cfg: Coarse) -> Findings:
     """Tell the first clock that says nothing about slowdowns, where no finer one of its source does."""
     for one in paced(run):
         unit = coarseness(one.steady)
-        if one.change is None and unit > cfg.unit and len(one.steady) >= cfg.records:
-            yield _too_coarse_finding(one, unit)
-            return
-
-
-def _too_coarse_finding(one: Paced, unit: float) -> Finding:
-    share = 100 * unit
-    return step_times_too_coarse.finding(
-        f"{one.clock.name} is rounded to {share:.0f} % of a step time, so smaller slowdowns are invisible",
-        "no change was found, which says nothing about changes below the printing unit"
-        + "".join(f"; {note}" for note in one.clock.notes),
-        proof(one.row(0)),
-        Onset(),
-        numbers={"resolution": unit, "records": len(one.steady)},
-    )
+        if one.change is not None or unit <= cfg.unit or len(one.steady) < cfg.records:
+            continue
+        yield step_times_too_coarse.finding(
+            f"{one.clock.name} is rounded to {100 * unit:.0f} % of a step time, so smaller slowdowns are invisible",
+            "no change was found, which says nothing about changes below the printing unit"
+            + "".join(f"; {note}" for note in one.clock.notes),
+            proof(one.row(0)),
+            Onset(),
+            numbers={"resolution": unit, "records": len(one.steady)},
+        )
+        return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 from msgspec import Struct
 
-from forensics.analyses.pace.ranks import Straggler, stragglers
+from forensics.analyses.pace.ranks import stragglers
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.ranks import arrivals, waits
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
@@ -29,36 +29,29 @@ class Straggling(Struct, frozen=True):
 @rule("SLO006 straggling-rank", "metrics", cause="straggler")
 def straggling_rank(run: Run, cfg: Straggling) -> Findings:
     """Find the rank whose own work takes longest, by its own times or by how little it waits."""
-    found = list(stragglers(run, effect=cfg.excess, z=cfg.z, persist=cfg.blocks))
-    if found:
-        yield _by_times(max(found, key=lambda s: abs(s.excess)), cfg)
-
-
-def _by_times(one: Straggler, cfg: Straggling) -> Finding:
+    one = max(
+        stragglers(run, effect=cfg.excess, z=cfg.z, persist=cfg.blocks), key=lambda s: abs(s.excess), default=None
+    )
+    if one is None:
+        return
     first, last = one.rows.row(0, named=True), one.rows.row(-1, named=True)
     words = "waits" if one.waiting else "takes"
-    share = f"{100 * abs(one.excess):.0f} % {'less' if one.waiting else 'longer'} than {_others(one)}"
+    others = "the other rank" if one.ranks == _PAIR else f"the other {one.ranks - 1} ranks"
+    share = f"{100 * abs(one.excess):.0f} % {'less' if one.waiting else 'longer'} than {others}"
     if 2 * one.others < one.own and not one.waiting:
-        share = f"{one.own:.4g} where {_others(one)} take{'s' * (one.ranks == _PAIR)} {one.others:.4g}"
-    return straggling_rank.finding(
+        share = f"{one.own:.4g} where {others} take{'s' * (one.ranks == _PAIR)} {one.others:.4g}"
+    whose = "the rank that waits least is the one that the others wait for" if one.waiting else "all others wait for it"
+    grave = abs(one.excess) >= cfg.error and (one.ranks > _PAIR or one.last_like is not None)
+    yield straggling_rank.finding(
         f"rank {one.rank} {words} {share} in {first['raw_name']}",
-        f"{one.z:.0f} robust deviations over the ranks, in {100 * one.blocks:.0f} % of the blocks of steps; "
-        + (
-            "the rank that waits least is the one that the others wait for" if one.waiting else "all others wait for it"
-        ),
+        f"{one.z:.0f} robust deviations over the ranks, in {100 * one.blocks:.0f} % of the blocks of steps; {whose}",
         proof(first, last),
         Onset(step=first["at"], t_ns=first["t_ns"], rank=one.rank, step_lo=one.last_like),
-        severity="error"
-        if abs(one.excess) >= cfg.error and (one.ranks > _PAIR or one.last_like is not None)
-        else "warning",
+        severity="error" if grave else "warning",
         confidence="high" if one.z >= 2 * cfg.z and one.blocks == 1 else "medium",
         culprits=(one.rank,),
         numbers={"excess": one.excess, "z": one.z, "ranks": one.ranks, "own": one.own, "others": one.others},
     )
-
-
-def _others(one: Straggler) -> str:
-    return "the other rank" if one.ranks == _PAIR else f"the other {one.ranks - 1} ranks"
 
 
 class TracedStraggler(Struct, frozen=True):

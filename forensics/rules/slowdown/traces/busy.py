@@ -8,8 +8,8 @@ from msgspec import Struct
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
 from forensics.knowledge.vocabulary import words_for
-from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
-from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quoted, span_evidence
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
+from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, ran, span_evidence
 
 
 class Exposed(Struct, frozen=True):
@@ -24,26 +24,19 @@ def trace_exposed_communication(run: Run, cfg: Exposed) -> Findings:
     """Find the trace with the largest share of exposed communication."""
     counts = gpu_rows(run).group_by("source").agg(collectives=(pl.col("kind") == COMMUNICATION).sum())
     rows = by_rank(run).join(counts, on="source").with_columns(lost=pl.col("exposed_ns") / pl.col("span_ns"))
-    enough = pl.col("collectives") >= cfg.collectives
-    found = rows.filter(enough & (pl.col("lost") >= cfg.exposed_share)).sort(
-        ["lost", "source"], descending=[True, False]
-    )
-    if found.height:
-        yield _finding(run, found.row(0, named=True), rows.height, found.height)
-
-
-def _finding(run: Run, row: dict[str, float], traces: int, hit: int) -> Finding:
+    found = rows.filter(pl.col("collectives") >= cfg.collectives, pl.col("lost") >= cfg.exposed_share)
+    if found.is_empty():
+        return
+    row = found.sort(["lost", "source"], descending=[True, False]).row(0, named=True)
     mine = (pl.col("source") == row["source"]) & (pl.col("kind") == COMMUNICATION)
     first, *more = longest(gpu_rows(run).filter(mine))
     hidden = row["overlap_ns"] / row["communication_ns"]
-    return trace_exposed_communication.finding(
+    many = f"; seen in {found.height} of {rows.height} traces" if rows.height > 1 else ""
+    yield trace_exposed_communication.finding(
         f"{percent(row['lost'])} of the traced time is communication and nothing is computed{on_rank(row)}",
         f"collectives take {ms(row['communication_ns'])} of {ms(row['span_ns'])}, "
-        f"{percent(hidden)} of it under computation" + (f"; seen in {hit} of {traces} traces" if traces > 1 else ""),
-        proof(
-            span_evidence(first, f"{quoted(first['name'])} ran {ms(first['dur_ns'])}"),
-            *(span_evidence(r, f"ran {ms(r['dur_ns'])}") for r in more),
-        ),
+        f"{percent(hidden)} of it under computation{many}",
+        proof(ran(first), *(span_evidence(r, f"ran {ms(r['dur_ns'])}") for r in more)),
         numbers={"exposed_share": row["lost"], "overlap_share": hidden, "exposed_s": row["exposed_ns"] / 1e9},
     )
 
@@ -59,21 +52,16 @@ def full_precision(run: Run, cfg: FullPrecision) -> Findings:
     """Find the trace with most time in fp32 products."""
     rows = gpu_rows(run)
     full, time = pl.col("name").str.contains(words_for("full_precision_kernel")), pl.col("dur_ns")
-    shares = rows.group_by("source", maintain_order=True).agg(
-        pl.col("rank").max(), share=time.filter(full).sum() / time.sum()
-    )
+    of_full = time.filter(full).sum() / time.sum()
+    shares = rows.group_by("source", maintain_order=True).agg(pl.col("rank").max(), share=of_full)
     found = shares.filter(pl.col("share") >= cfg.share).sort(["share", "source"], descending=[True, False])
     if found.is_empty():
         return
     row = found.row(0, named=True)
-    first, *more = longest(rows.filter(full & (pl.col("source") == row["source"])))
     yield full_precision.finding(
         f"{percent(row['share'])} of the device's time is matrix products in fp32, without tensor cores{on_rank(row)}",
         "the names of the kernels say so",
-        proof(
-            span_evidence(first, f"{quoted(first['name'])} ran {ms(first['dur_ns'])}"),
-            *(span_evidence(r, f"{quoted(r['name'])} ran {ms(r['dur_ns'])}") for r in more),
-        ),
+        proof(*map(ran, longest(rows.filter(full & (pl.col("source") == row["source"]))))),
         Onset(rank=row["rank"]),
         numbers={"share": row["share"]},
     )

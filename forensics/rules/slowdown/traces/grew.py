@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -12,8 +11,8 @@ from forensics.analyses.traces.gaps import idle_causes, idle_gaps
 from forensics.analyses.traces.gpu import COMMUNICATION, MEMORY, gpu_rows
 from forensics.analyses.traces.windows import is_other, window_pairs
 from forensics.registry import Rule
-from forensics.rules.kit import Evidence, Finding, Findings, Onset, Run, proof, rule
-from forensics.rules.slowdown._spans import longest, mostly, ms, percent, quoted, span_evidence
+from forensics.rules.kit import Evidence, Finding, Findings, Onset, Row, Run, proof, rule
+from forensics.rules.slowdown._spans import longest, mostly, ms, percent, quoted, ran, span_evidence
 
 #: The work whose share it is, in words, and which rows it is.
 _WORK = {
@@ -37,20 +36,17 @@ def grown(rule: Rule, run: Run, share: str, bad: pl.Expr) -> Findings:
     rows = gpu_rows(run).filter(which)
     late = longest(rows.filter(pl.col("source") == pair["source_last"]), 2)
     early = longest(rows.filter(pl.col("source") == pair["source_first"]), 1)
-    quotes = [span_evidence(r, f"{quoted(r['name'])} ran {ms(r['dur_ns'])}") for r in late]
-    quotes += [span_evidence(r, f"before: ran {ms(r['dur_ns'])}") for r in early]
-    yield _finding(rule, pair, share, (what, ", the first and the last trace of this rank"), quotes)
+    before = (span_evidence(r, f"before: ran {ms(r['dur_ns'])}") for r in early)
+    yield _finding(rule, pair, share, (what, ", the first and the last trace of this rank"), *map(ran, late), *before)
 
 
-def _finding(
-    rule: Rule, pair: Mapping[str, Any], share: str, words: tuple[str, str], quotes: Sequence[Evidence]
-) -> Finding:
+def _finding(rule: Rule, pair: Row, share: str, words: tuple[str, str], *shown: Evidence) -> Finding:
     before, after = pair[f"{share}_first"], pair[f"{share}_last"]
     when = "" if pair["step_lo_last"] is None else f" by step {pair['step_lo_last']}"
     return rule.finding(
         f"{words[0]} grew from {percent(before)} to {percent(after)} between two traces{when}",
         f"of {pair['source_first']} and {pair['source_last']}{words[1]}",
-        proof(*quotes),
+        proof(*shown),
         Onset(step=pair["step_lo_last"], rank=pair["rank"], step_lo=pair["step_hi_first"]),
         numbers={"before_share": before, "after_share": after},
     )
@@ -140,6 +136,10 @@ def trace_idle_grew(run: Run, cfg: IdleGrew) -> Findings:
     of_last = pl.col("source") == pair["source_last"]
     causes = idle_causes(run).filter(of_last)["cause"]
     gaps = longest(idle_gaps(run).filter(of_last), 2)
-    quotes = [span_evidence(gap, f"{ms(gap['dur_ns'])} without work before {quoted(gap['name'])}") for gap in gaps]
+    shown = (span_evidence(gap, f"{ms(gap['dur_ns'])} without work before {quoted(gap['name'])}") for gap in gaps)
     words = "the device's idle time", f"; {mostly(causes[0])}"
-    yield _finding(trace_idle_grew, pair, "idle_share", words, quotes)
+    yield _finding(trace_idle_grew, pair, "idle_share", words, *shown)
+
+
+#: What may explain a rise where a trace was taken before it and one after.
+GREW = (trace_communication_grew, trace_idle_grew, trace_memory_ops_grew, trace_other_kernels_grew)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import polars as pl
 from msgspec import Struct
@@ -14,7 +13,7 @@ from forensics.analyses.traces.gpu import gpu_rows
 from forensics.analyses.traces.loader import loader_rows, loader_share
 from forensics.analyses.traces.steps import step_at, steps
 from forensics.analyses.traces.syncs import sync_calls
-from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Row, Run, proof, rule
 from forensics.rules.slowdown._spans import longest, mostly, ms, on_rank, percent, quoted, span_evidence
 from forensics.rules.slowdown.traces.busy import trace_exposed_communication
 
@@ -42,39 +41,29 @@ def trace_data_starvation(run: Run, cfg: Starvation) -> Findings:
         limit=pl.when(pl.col("span_ns").is_not_null()).then(cfg.idle_share).otherwise(cfg.step_share),
     )
     found = judged.filter(pl.col("calls") >= cfg.calls, pl.col("lost") >= pl.col("limit"))
-    if found.height:
-        row = found.sort(["lost", "source"], descending=[True, False]).row(0, named=True)
-        yield _data_starvation_finding(run, row, judged.height, found.height)
-
-
-def _data_starvation_finding(run: Run, row: dict[str, object], traces: int, hit: int) -> Finding:
-    source = row["source"]
-    calls = loader_rows(run).filter(pl.col("source") == source)
-    calls = calls.with_columns(step_at(steps(run), calls["source"], calls["start_ns"]), dur_ns=_DUR)
-    gaps = idle_gaps(run).filter((pl.col("source") == source) & (pl.col("cause") == LOADER))
-    lost, share, own = float(str(row["lost"])), row["share"], bool(row["in_process"])
+    if found.is_empty():
+        return
+    row = found.sort(["lost", "source"], descending=[True, False]).row(0, named=True)
+    own = pl.col("source") == row["source"]
+    calls = loader_rows(run).filter(own).with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
+    calls = calls.with_columns(step_at(steps(run), calls["source"], calls["start_ns"]))
+    gaps = idle_gaps(run).filter(own & (pl.col("cause") == LOADER))
     first, *more = longest(calls)
     what = "the devices are idle" if row["span_ns"] is not None else "steps pass"
-    how = " (num_workers=0: batches are made in the training process)" if own else ""
-    return trace_data_starvation.finding(
-        f"{what} {percent(lost)} of the traced time while the loop waits for its data loader{on_rank(row)}{how}",
-        f"{row['calls']} calls of the loader took {ms(float(str(row['wait_ns'])))}"
-        + ("" if share is None else f", {percent(float(str(share)))} of the steps")
-        + (f"; seen in {hit} of {traces} traces" if traces > 1 else ""),
+    how = " (num_workers=0: batches are made in the training process)" if row["in_process"] else ""
+    yield trace_data_starvation.finding(
+        f"{what} {percent(row['lost'])} of the traced time while the loop waits for its data loader{on_rank(row)}{how}",
+        f"{row['calls']} calls of the loader took {ms(row['wait_ns'])}"
+        + ("" if row["share"] is None else f", {percent(row['share'])} of the steps")
+        + (f"; seen in {found.height} of {judged.height} traces" if judged.height > 1 else ""),
         proof(
             span_evidence(first, f"{quoted(first['name'])} took {ms(first['dur_ns'])}"),
             *(span_evidence(r, f"took {ms(r['dur_ns'])}") for r in more),
             *(span_evidence(g, f"ends a gap of {ms(g['dur_ns'])}: {quoted(g['name'])}") for g in longest(gaps, 2)),
         ),
         confidence="high" if gaps.height > 1 else "medium",
-        numbers={"lost_share": lost, "wait_s": float(str(row["wait_ns"])) / 1e9},
+        numbers={"lost_share": row["lost"], "wait_s": row["wait_ns"] / 1e9},
     )
-
-
-_DUR = pl.col("end_ns") - pl.col("start_ns")
-
-
-_SITES = 3
 
 
 class Syncs(Struct, frozen=True):
@@ -108,38 +97,28 @@ def trace_host_syncs(run: Run, cfg: Syncs) -> Findings:
     bad = pl.col("lost") >= cfg.idle_share
     many = (pl.col("each") >= cfg.calls).fill_null(value=False) | (pl.col("waits") >= cfg.wait_share)
     found = rows.filter(bad | many).sort(["lost", "waits", "source"], descending=[True, True, False])
-    if found.height:
-        row = found.row(0, named=True)
-        yield _host_syncs_finding(
-            calls.filter(pl.col("source") == row["source"]), row, serious=row["lost"] >= cfg.idle_share
-        )
-
-
-def _host_syncs_finding(calls: pl.DataFrame, row: dict[str, Any], *, serious: bool) -> Finding:
-    sites = (
-        calls.with_columns(site=pl.coalesce("frame", "op", "name"))
-        .group_by("site")
-        .agg(n=pl.len(), ns=pl.col("dur_ns").sum())
-        .sort(["ns", "site"], descending=[True, False])
-        .head(_SITES)
-    )
+    if found.is_empty():
+        return
+    row = found.row(0, named=True)
+    calls = calls.filter(pl.col("source") == row["source"])
+    by_site = calls.group_by(site=pl.coalesce("frame", "op", "name")).agg(n=pl.len(), ns=pl.col("dur_ns").sum())
+    sites = by_site.sort(["ns", "site"], descending=[True, False]).head(3)
     named = "; ".join(f"{quoted(site)} {n} times, {ms(ns)}" for site, n, ns in sites.iter_rows())
-    first, *more = longest(calls)
     each = "" if row["each"] is None else f", {row['each']:.1f} a step"
-    return trace_host_syncs.finding(
+    yield trace_host_syncs.finding(
         f"the host waits for the device {row['calls']} times within the trace{each}; the device is idle "
         f"{percent(row['lost'])} of the time after such waits{on_rank(row)}",
         f"the waits take {ms(row['wait_ns'])}; called from {named}",
-        proof(span_evidence(first, _quote(first)), *(span_evidence(r, _quote(r)) for r in more)),
-        severity="warning" if serious else "info",
+        proof(*(span_evidence(call, _quote(call)) for call in longest(calls))),
+        severity="warning" if row["lost"] >= cfg.idle_share else "info",
         numbers={"idle_share": row["lost"], "calls": row["calls"], "wait_s": row["wait_ns"] / 1e9},
     )
 
 
-def _quote(row: dict[str, str]) -> str:
+def _quote(row: Row) -> str:
     where = [f"in {quoted(row[key])}" for key in ("op", "frame") if row[key]]
     copy = [f"for {quoted(row['copy'])}"] if row["copy"] else []
-    return " ".join([f"{row['name']} waited {ms(float(row['dur_ns']))}", *copy, *where])
+    return " ".join([f"{row['name']} waited {ms(row['dur_ns'])}", *copy, *where])
 
 
 _MOST_OF_IDLE = 0.5
@@ -164,9 +143,8 @@ def trace_launch_bound(run: Run, cfg: LaunchBound) -> Findings:
     """Find the trace in which late launches cost most."""
     host = idle_causes(run).filter(pl.col("cause") == HOST).select("source", "gaps", host_ns="time_ns")
     kernels = gpu_rows(run).filter(pl.col("category") == "kernel")
-    short = kernels.group_by("source").agg(
-        kernels=pl.len(), short=(pl.col("dur_ns") < cfg.short_us * 1000).mean(), median_ns=pl.col("dur_ns").median()
-    )
+    time, few = pl.col("dur_ns"), (pl.col("dur_ns") < cfg.short_us * 1000).mean()
+    short = kernels.group_by("source").agg(kernels=pl.len(), short=few, median_ns=time.median())
     rows = by_rank(run).join(host, on="source").join(short, on="source")
     rows = rows.with_columns(lost=pl.col("host_ns") / pl.col("span_ns"))
     found = rows.filter(
@@ -176,14 +154,12 @@ def trace_launch_bound(run: Run, cfg: LaunchBound) -> Findings:
         & (pl.col("kernels") >= cfg.kernels)
         & (pl.col("gaps") >= cfg.gaps)
     ).sort(["lost", "source"], descending=[True, False])
-    if found.height:
-        yield _launch_bound_finding(run, found.row(0, named=True), cfg)
-
-
-def _launch_bound_finding(run: Run, row: dict[str, float], cfg: LaunchBound) -> Finding:
+    if found.is_empty():
+        return
+    row = found.row(0, named=True)
     gaps = idle_gaps(run).filter((pl.col("source") == row["source"]) & (pl.col("cause") == HOST))
     first, *more = longest(gaps)
-    return trace_launch_bound.finding(
+    yield trace_launch_bound.finding(
         f"the device waits for launches {percent(row['lost'])} of the traced time{on_rank(row)}; "
         f"{percent(row['short'])} of its {row['kernels']:,} kernels run below {cfg.short_us:g} µs",
         f"{row['gaps']:,} idle gaps ({ms(row['host_ns'])} in total) end with a kernel that was launched late; "

@@ -11,7 +11,6 @@ from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import Evidence, Findings, Onset, Run, fact_evidence, proof, rule
 from forensics.rules.slowdown._spans import span_evidence
 from forensics.rules.slowdown.changes import step_time_level_shift
-from forensics.values import replace
 
 
 @rule(
@@ -23,24 +22,20 @@ from forensics.values import replace
 )
 def trace_before_onset(run: Run) -> Findings:
     """Say so when the traces were taken before the slowdown began."""
-    marks = steps(run)
-    if marks.is_empty():
+    if (traced := _traced(run)) is None:
         return
+    last, mark = traced
     slower = next(iter(step_time_level_shift(run)), None)
-    traced = marks.sort("step").row(-1, named=True)
-    if slower is None or slower.onset.step is None or traced["step"] >= slower.onset.step:
+    onset = slower.onset.step if slower is not None else None
+    if slower is None or onset is None or last >= onset:
         return
-    onset = slower.onset.step
-    mark = {**traced, "name": f"ProfilerStep#{traced['step']}", "dur_ns": traced["end_ns"] - traced["start_ns"]}
     yield trace_before_onset.finding(
-        f"the last profiler trace ends at step {traced['step']}, before the steps became slower at step {onset}: "
+        f"the last profiler trace ends at step {last}, before the steps became slower at step {onset}: "
         "it cannot explain why",
-        f"all {marks.height} traced steps precede the onset",
-        proof(
-            span_evidence(mark, f"the last traced step is {traced['step']}"), *(replace(e) for e in slower.evidence[:1])
-        ),
-        Onset(step=onset, step_lo=traced["step"]),
-        numbers={"last_traced_step": traced["step"], "onset_step": onset},
+        f"all {steps(run).height} traced steps precede the onset",
+        proof(mark, *slower.evidence[:1]),
+        Onset(step=onset, step_lo=last),
+        numbers={"last_traced_step": last, "onset_step": onset},
         next=(f"take a trace of a few steps after step {onset}, then: forensics kernels BEFORE AFTER",),
     )
 
