@@ -13,7 +13,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.series import metric_rows, of_each_source, record_pieces
-from forensics.case.steps import rises
+from forensics.case.steps import ends, rises
 from forensics.knowledge.errors import telling
 from forensics.store.run import Run, derived
 
@@ -39,6 +39,8 @@ class Mark(Struct, frozen=True):
 
 class Steps(Struct, frozen=True):
     """Training records of one source in order: places, steps and ranks, of equal length.
+
+    Of many records of one step that no line holds, as those of an event file, they are the first and the last.
 
     `ranks` are those that log steps, None where lines name none; where it is one, nobody asks for that of a record.
     """
@@ -150,11 +152,12 @@ def _steps(run: Run) -> dict[str, Steps]:
 def _placed(run: Run, pieces: Iterable[pl.LazyFrame], step: pl.Expr) -> dict[str, Steps]:
     rows = (
         rows.filter(step.is_not_null()).select(
-            "source", "rank", at=pl.coalesce("line", "byte", "seq").fill_null(0), step=step
+            "source", "rank", "line", at=pl.coalesce("line", "byte", "seq").fill_null(0), step=step
         )
         for rows in pieces
     )
-    return {source: _steps_of(part) for source, part in of_each_source(run, *rows).items()}
+    told = (ends(piece.collect(), "source", "rank", "line", "step", rising=("at",)).drop("line") for piece in rows)
+    return {source: _steps_of(part) for source, part in of_each_source(run, *(part.lazy() for part in told)).items()}
 
 
 def _steps_of(part: pl.DataFrame) -> Steps:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from forensics.case.epochs import counts_epochs, epoch_scale
 from forensics.case.progress import ledger, same_process
 from forensics.case.series import of_each_source, record_pieces
-from forensics.case.steps import are_sorted, at, key_of, parts
+from forensics.case.steps import are_sorted, at, ends, key_of, parts
 from forensics.store.run import Run, derived
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
@@ -80,8 +80,8 @@ def _distance(track: Track, source: str, rank: int | None) -> tuple[bool, int, b
 def reached(run: Run) -> Iterator[tuple[str, pl.DataFrame]]:
     """Give each step that training printed, by records and by counters, of each source: `rank`, `at`, `step`, `t_ns`.
 
-    The rows of a source are in the order in which they were written; a time is -1 where none was printed. They are not
-    kept: of twenty million records they take a third of a gigabyte, and who asks keeps what it looks for.
+    The rows of a source are in the order in which they were written; a time is -1 where none was printed. Of many
+    records of one step the first and the last are given.
     """
     scale = epoch_scale(run)
     by_epoch = scale.steps_of(pl.col("epoch")) if scale is not None else pl.lit(None, dtype=pl.Int64)
@@ -96,12 +96,13 @@ def reached(run: Run) -> Iterator[tuple[str, pl.DataFrame]]:
             "seq",
             at=pl.coalesce("line", "byte", "seq").fill_null(0),
             step=step,
-            t_ns=pl.col("t_ns").fill_null(-1),
+            t_ns="t_ns",
             printed=pl.col("line").is_not_null(),
         )
         for rows in record_pieces(run)
     )
-    found = of_each_source(run, *pieces)
+    told = (ends(piece.collect(), "source", "rank", "step", rising=("seq", "at", "t_ns")) for piece in pieces)
+    found = of_each_source(run, *(rows.lazy().with_columns(pl.col("t_ns").fill_null(-1)) for rows in told))
     counted = {key_of(part, ["source"])[0]: part.drop("source") for part in parts(_counted(run), ["source"])}
     for source in [*found, *(source for source in counted if source not in found)]:
         rows = found.pop(source, None)

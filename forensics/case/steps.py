@@ -73,6 +73,18 @@ def first_of_each(rows: pl.DataFrame, column: str) -> pl.DataFrame:
     return rows if rises(rows[column]) else rows.unique(column, keep="first", maintain_order=True)
 
 
+def ends(rows: pl.DataFrame, *same: str, rising: Sequence[str] = ()) -> pl.DataFrame:
+    """Rows without those inside a stretch that holds the same in some columns, as an event file has a record a number.
+
+    With `rising`, columns that none of its rows is null in and none falls in: any place between two kept rows then has
+    the same row before it, in what the stretch holds.
+    """
+    equal = [pl.col(name).eq_missing(pl.col(name).shift()) for name in same]
+    risen = [(pl.col(name) >= pl.col(name).shift()).fill_null(value=False) for name in rising]
+    goes_on = pl.all_horizontal(*equal, *risen) & (pl.int_range(pl.len()) > 0)
+    return rows.filter(~(goes_on & goes_on.shift(-1, fill_value=False)))
+
+
 def rises(numbers: pl.Series) -> bool:
     """Whether no number is null and each is above the one before."""
     if numbers.null_count():

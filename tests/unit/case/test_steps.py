@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from forensics.case.steps import are_sorted, first_of_each, rises, where
+from forensics.case.steps import are_sorted, ends, first_of_each, rises, where
 
 
 @pytest.mark.parametrize("numbers", [[], [5], [1, 2, 9]])
@@ -51,3 +51,26 @@ def test_rows_are_sorted_where_no_column_falls_while_those_before_it_stay(
 ) -> None:
     places = pl.DataFrame({"source": source, "at": at}, schema={"source": pl.String, "at": pl.Int64})
     assert (are_sorted(places), are_sorted(places, each_once=True)) == (sorted_, once)
+
+
+def _kept(*rows: tuple[int | None, int, int | None]) -> list[int]:
+    frame = pl.DataFrame(rows, schema={"rank": pl.Int64, "step": pl.Int64, "at": pl.Int64}, orient="row")
+    return ends(frame.with_row_index("n"), "rank", "step", rising=("at",))["n"].to_list()
+
+
+def test_of_many_records_of_one_step_the_first_and_the_last_are_kept() -> None:
+    assert _kept((None, 1, 10), (None, 1, 20), (None, 1, 30), (None, 2, 40), (None, 2, 50)) == [0, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(0, 1, 10), (1, 1, 20), (0, 1, 30)],  # another rank between them
+        [(0, 1, 30), (0, 1, 10), (0, 1, 20)],  # the places fall
+        [(0, 1, 10), (0, 1, None), (0, 1, 20)],  # a place is missing
+        [(0, 1, 10), (0, 2, 20), (0, 1, 30)],  # another step between them
+        [],
+    ],
+)
+def test_records_that_differ_in_rank_step_or_order_are_all_kept(rows: list[tuple[int, int, int | None]]) -> None:
+    assert _kept(*rows) == [*range(len(rows))]
