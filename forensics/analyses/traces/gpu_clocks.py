@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 from msgspec import Struct
 
-from forensics.case.series import metric_rows
+from forensics.case.series import keys_of, metric_rows
 from forensics.store.run import Run
 
 _CLOCK = ("gpu_sm_clock_mhz", "gpu_clock_mhz")
@@ -35,10 +35,10 @@ class Throttled(Struct, frozen=True):
 
 def throttled(run: Run, *, fall: float, samples: int) -> Iterator[Throttled]:
     """Find devices whose clock lay below `fall` of the highest clock that a tenth of their loaded samples held."""
+    if not keys_of(run)["name"].is_in(_CLOCK).any():
+        return
     own = metric_rows(run, pl.col("name").str.starts_with("gpu")).filter(pl.col("value_class") == "finite")
     rows = own.sort("source", "seq", maintain_order=True).collect()
-    if not rows["name"].is_in(_CLOCK).any():
-        return
     rows = rows.with_columns(device=pl.col("raw_name").str.extract(_DEVICE))
     for _, part in rows.filter(pl.col("device").is_not_null()).group_by(["source", "device"], maintain_order=True):
         found = _of_device(part, fall, samples)
