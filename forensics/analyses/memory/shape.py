@@ -80,6 +80,8 @@ def _in_samples(form: Form, where: np.ndarray, skip: int, per: int) -> Form:
 
 
 def _interval(x: Floats, y: Floats, tops: Floats, scale: Scale, quantum: float) -> Form:
+    if not np.ptp(tops) and not np.ptp(y):
+        return Form("flat", len(y))
     loud = scale.noise if tops is y else max(scale.noise, noise_of(tops))
     found = excursions(tops, max(6 * loud, scale.least))
     base = median_of(tops)
