@@ -9,6 +9,8 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.processes.lives import Boundary, rows_of
+from forensics.case.steps import only
+from forensics.io.columns import owned
 from forensics.stats.spread import Floats, median_of, scatter
 from forensics.store.run import Run
 
@@ -53,10 +55,12 @@ class _Compared(Struct, frozen=True):
 
 
 def paired(seen: Around) -> pl.DataFrame:
-    """Steps that both lives did: columns `at`, `old`, `new`, `delta`."""
-    old = seen.replaced.unique("at", keep="last", maintain_order=True).select("at", old="value")
-    new = seen.after.unique("at", keep="first", maintain_order=True).select("at", new="value")
-    return old.join(new, on="at", how="inner").sort("at").with_columns(delta=pl.col("new") - pl.col("old"))
+    """Steps that both lives did: `at`, `old` by the last record of the old life, `new` by the first, and `delta`."""
+    old, new = (only(rows, "at", "value") for rows in (seen.replaced, seen.after))
+    old = old.reverse()
+    steps, mine, its = np.intersect1d(old["at"].to_numpy(), new["at"].to_numpy(), return_indices=True)
+    was, now = (rows["value"].to_numpy()[places] for rows, places in ((old, mine), (new, its)))
+    return pl.DataFrame({"at": owned(steps), "old": owned(was), "new": owned(now), "delta": owned(now - was)})
 
 
 def mean_error(values: pl.Series, *, count: int, steps: pl.Series | None = None) -> float:
