@@ -181,7 +181,7 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
         return False
     elif rest.startswith(_CHAIN):
         found.chain = True
-        found.handling = rest.startswith(_HANDLING)
+        found.handling = found.handling or rest.startswith(_HANDLING)
         found.root = found.root or (found.exc, found.message, found.frame)
     elif rest.startswith("Traceback") and found.ended:
         if not (found.chain or found.quotes):

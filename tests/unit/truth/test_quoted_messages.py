@@ -62,3 +62,27 @@ def test_a_line_that_is_no_exception_may_be_the_one_that_decides(tmp_path: Path,
 )
 def test_an_index_one_past_the_end_is_mostly_a_class_number(tmp_path: Path, raised: str, first: str) -> None:
     assert said(tmp_path, [*TRACEBACK, raised]).actions[0].text.startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("between", "cause"),
+    [
+        ("During handling of the above exception, another exception occurred:", "extension_build_failed"),
+        ("The above exception was the direct cause of the following exception:", "versions_apart"),
+    ],
+)
+def test_a_build_that_failed_as_a_fallback_is_what_failed_whatever_wrapped_it(
+    tmp_path: Path, between: str, cause: str
+) -> None:
+    wrapped = "The above exception was the direct cause of the following exception:"
+    first = "ImportError: cannot import name 'csrc' from 'mill' (/opt/mill/__init__.py)"
+    called = "subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1."
+    built = "RuntimeError: Error building extension 'mill_cuda'"
+    chain = [*TRACEBACK, first, "", between, "", *TRACEBACK, called, "", wrapped, "", *TRACEBACK, built]
+    assert said(tmp_path, chain).cause == cause
+
+
+@pytest.mark.parametrize("got", [3, 5])
+def test_values_that_cannot_be_unpacked_are_counted(tmp_path: Path, got: int) -> None:
+    raised = f"ValueError: not enough values to unpack (expected {got + 1}, got {got})"
+    assert said(tmp_path, [*TRACEBACK, raised]).actions[0].text.startswith("Count what the call gives back")
