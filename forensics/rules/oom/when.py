@@ -113,7 +113,6 @@ def after_resume(run: Run, first: OomMessage, cfg: AfterResume) -> Findings:
             "memory ran out while a checkpoint was loaded",
             "the traceback runs through it: what is loaded is on the device beside the model's own",
             proof(message_evidence(first)),
-            message_onset(first),
             culprits=ranks(first),
         )
         return
