@@ -117,21 +117,28 @@ def test_a_message_that_asks_for_a_report_names_no_remedy(tmp_path: Path, raised
 
 
 @pytest.mark.parametrize(
-    ("file", "first"),
+    ("raised", "file", "first"),
     [
         (
+            "NameError: name 'grain' is not defined",
             f"{INSTALLED}/windmill/a.py",
             "Compare the version of windmill with the one that the program asks for (pip show w",
         ),
+        ("NameError: name 'grain' is not defined", "model.py", "Look where grain is set before model.py:4"),
         (
-            f"{INSTALLED}/torch/nn/modules/module.py",
-            "Print the length of what is indexed at torch/nn/modules/module.py:4",
+            "IndexError: list index out of range",
+            f"{INSTALLED}/windmill/a.py",
+            "Print the length of what is indexed at windmill/a.py:4",
         ),
-        ("model.py", "Print the length of what is indexed at model.py:4"),
+        ("IndexError: list index out of range", "model.py", "Print the length of what is indexed at model.py:4"),
+        ("AssertionError", f"{INSTALLED}/windmill/a.py", "Read the check that failed at windmill/a.py:4"),
+        ("AssertionError: the mill turns", f"{INSTALLED}/windmill/a.py", "Print what the failed check compares"),
+        ("AssertionError", "model.py", "Print what the failed check compares at model.py:4"),
     ],
 )
-def test_an_error_of_a_packages_own_code_asks_for_its_version(tmp_path: Path, file: str, first: str) -> None:
-    raised = "IndexError: list index out of range"
+def test_an_error_of_a_packages_own_code_asks_for_its_version_unless_the_data_do_it_too(
+    tmp_path: Path, raised: str, file: str, first: str
+) -> None:
     verdict = said(tmp_path, [*TRACEBACK, *frame("turn", "model.py"), *frame("call", file), raised])
     assert verdict.actions[0].text.startswith(first)
 
@@ -192,7 +199,7 @@ BEGINS_INSIDE = (
 @pytest.mark.parametrize(
     ("raised", "what", "first"),
     [
-        ("AssertionError", Shape.CRASH, "Print what the failed check compares at windmill/loop.py:40"),
+        ("AssertionError", Shape.CRASH, "Read the check that failed at windmill/loop.py:40"),
         ("RuntimeError: CUDA out of memory. Tried to allocate 4.76 GiB", Shape.OOM, "Wrap the evaluation"),
     ],
 )
