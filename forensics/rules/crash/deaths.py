@@ -17,15 +17,7 @@ from forensics.case.world import world
 from forensics.knowledge.reports import report
 from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
-from forensics.rules.kit import (
-    Evidence,
-    EvidenceRole,
-    Findings,
-    Locator,
-    Onset,
-    Run,
-    rule,
-)
+from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
 from forensics.values import replace
 
 _BLOCK = lazily(r"^\W*(?:exitcode|traceback)\s*:")
@@ -63,13 +55,9 @@ def _placed(found: Sequence[Failure]) -> Failure:
     block = next((f for f in reversed(same) if f.rank is not None and _BLOCK.match(f.quote)), None)
     if block is not None:
         return block
-    named = [f if f.rank is not None else replace(f, rank=_local_rank(f.quote)) for f in same]
+    told = ((f, _LOCAL_RANK.search(f.quote)) for f in same)
+    named = (replace(f, rank=int(hit[1])) if f.rank is None and hit is not None else f for f, hit in told)
     return next((f for f in named if f.rank is not None), found[0])
-
-
-def _local_rank(quote: str) -> int | None:
-    hit = _LOCAL_RANK.search(quote)
-    return int(hit[1]) if hit else None
 
 
 @rule("CRH003 peer-lost", "collectives events facts metrics sources stack_frames", severity="error", confidence="low")
@@ -118,7 +106,7 @@ def worker_exit(run: Run, end: GroupEnd) -> Findings:
     yield worker_exit.finding(
         f"{_who(end)} ended with exit code {end.code}{when(onset)}{_attempt(end)}",
         "the launcher says so, no error precedes it, and no later group of workers trained",
-        tuple(_evidence(run, end)),
+        proof(*_evidence(run, end)),
         onset,
         confidence="low" if is_disputed(run, end) else "medium",
         culprits=(end.rank,) if named and end.rank is not None else (),
@@ -147,8 +135,6 @@ def _attempt(end: GroupEnd) -> str:
 
 def _evidence(run: Run, end: GroupEnd) -> Iterator[Evidence]:
     later = [e for e in group_ends(run) if e.source == end.source and e.line > end.line]
-    for place, one in enumerate([end, *later[:_RELATED]]):
-        yield Evidence(
-            one.source, Locator(line=one.line), one.quote.strip(), rank=one.rank, t_ns=one.t_ns,
-            name=one.name, role=EvidenceRole.RELATED if place else EvidenceRole.PRIMARY,
-        )  # fmt: skip
+    for one in (end, *later[:_RELATED]):
+        place, words = Locator(line=one.line), one.quote.strip()
+        yield Evidence(one.source, place, words, rank=one.rank, t_ns=one.t_ns, name=one.name)

@@ -28,9 +28,8 @@ _OF_HOST = "the driver or the kernel reported it, and neither later steps nor a 
 @rule("CRH001 uncaught-exception", "collectives events facts metrics sources stack_frames", severity="error")
 def uncaught_exception(run: Run) -> Findings:
     """Find the first exception of the program's own that the run did not survive."""
-    found = in_order(
-        f for f in standing(run) if f.shape == "crash" and f.weight >= Weight.ECHO and not death_of(f.code)
-    )
+    crashes = (f for f in standing(run) if f.shape == "crash" and f.weight >= Weight.ECHO)
+    found = in_order(f for f in crashes if not death_of(f.code))
     own = tuple(f for f in found if f.weight == Weight.OWN) or found
     if not own:
         return
@@ -38,34 +37,27 @@ def uncaught_exception(run: Run) -> Findings:
     onset = onset_of(run, first)
     everyone = world(run)
     all_alike = len(everyone) > 1 and frozenset(ranks_of([f for f in own if _alike(f, first)])) == everyone
-    several = len(everyone) > 1 and not all_alike
+    alone = len(everyone) > 1 and not all_alike and first.rank is not None
+    of_one_rank = suspect(first.cause).of_one_rank if alone else ""
     whoever = all_ranks(len(everyone)) if all_alike else who(first.rank)
     known = row_of(first.code, said(first))
     fault, named = _fault(run, own, known)
+    said_so = f" {'raised' if first.exception else 'failed with'} {short(said(first))}"
+    library = raised_in(first)
+    why = _OF_HOST if fault else _OF_LIBRARY.format(library=library) if library else _OF_PROGRAM
     yield uncaught_exception.finding(
-        f"{_what(first, fault, whoever)}{when(onset)}",
-        _why(first, fault),
+        f"{fault or whoever + said_so}{when(onset)}",
+        why,
         evidence_of(own),
         onset,
         confidence="high" if first.weight == Weight.OWN else "medium",
         culprits=() if all_alike else ranks_of(own[:1]) or named,
-        cause=_cause(first, several=several),
+        cause=of_one_rank or first.cause,
         causal="root" if first.weight == Weight.OWN else "symptom",
         numbers={"errors": len(own)},
         likely=tuple(filter(None, (known.why if known else "", first.where))),
         next=(*((known.fix,) if known else ()), "open the last frame of your own code, which the evidence names"),
     )
-
-
-def _what(first: Failure, fault: str, whoever: str) -> str:
-    """Say what failed: a device or a link by the host's own words, else the program by those of its error."""
-    return fault or f"{whoever} {'raised' if first.exception else 'failed with'} {short(said(first))}"
-
-
-def _why(first: Failure, fault: str) -> str:
-    """Say whose error it is: of a device or a link, of a package far from the program's own code, or the program's."""
-    library = raised_in(first)
-    return _OF_HOST if fault else _OF_LIBRARY.format(library=library) if library else _OF_PROGRAM
 
 
 def _fault(run: Run, own: tuple[Failure, ...], known: ErrorLine | None) -> tuple[str, tuple[int, ...]]:
@@ -79,9 +71,8 @@ def _fault(run: Run, own: tuple[Failure, ...], known: ErrorLine | None) -> tuple
     named = hit.groupdict()
     place = f" ({named['pci']})" if named.get("pci") else ""
     pid = named.get("pid") or ""
-    ranks = tuple(
-        sorted(end.rank for end in exits(run).by_rank.values() if end.pid is not None and str(end.pid) == pid)
-    )
+    ends = exits(run).by_rank.values()
+    ranks = tuple(sorted(end.rank for end in ends if end.pid is not None and str(end.pid) == pid))
     alone = ranks_of(own)
     return f"{clue.words}{place}, by the log of its host", ranks or (alone if len(alone) == 1 else ())
 
@@ -91,11 +82,6 @@ def _alike(one: Failure, other: Failure) -> bool:
     if one.t_ns is not None and other.t_ns is not None and abs(one.t_ns - other.t_ns) > _TOGETHER_NS:
         return False
     return one.exception == other.exception and _DIGITS.sub("", one.message) == _DIGITS.sub("", other.message)
-
-
-def _cause(failure: Failure, *, several: bool) -> str:
-    of_one_rank = suspect(failure.cause).of_one_rank if several and failure.rank is not None else ""
-    return of_one_rank or failure.cause
 
 
 _KINDS = 4

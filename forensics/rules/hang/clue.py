@@ -85,17 +85,11 @@ def of_entry(entry: Entry) -> Evidence:
 def of_stack(stack: Stack) -> Evidence:
     """Evidence of one stack: its innermost frames."""
     inner = " < ".join(f.text for f in stack.frames[:3])
-    return Evidence(
-        stack.source,
-        Locator(line=stack.line),
-        f"rank {stack.rank} ({stack.state or 'state unknown'}): {inner}",
-        rank=stack.rank,
-    )
+    words = f"rank {stack.rank} ({stack.state or 'state unknown'}): {inner}"
+    return Evidence(stack.source, Locator(line=stack.line), words, rank=stack.rank)
 
 
 def of_seen(seen: Seen) -> Evidence:
     """Evidence of a rank's last words."""
-    return Evidence(
-        seen.source, Locator(line=seen.line), seen.words, step=seen.step, rank=seen.rank, t_ns=seen.t_ns,
-        role=EvidenceRole.RELATED,
-    )  # fmt: skip
+    role = EvidenceRole.RELATED
+    return Evidence(seen.source, Locator(line=seen.line), seen.words, seen.step, seen.rank, seen.t_ns, role=role)

@@ -10,7 +10,7 @@ from forensics.case.rank_spans import ranks_text
 from forensics.knowledge.causes import causes
 from forensics.rules.hang.clue import RANKS
 from forensics.rules.hang.decide import Decision, decision
-from forensics.rules.kit import Evidence, Findings, Onset, Run, rule
+from forensics.rules.kit import Findings, Onset, Run, rule
 
 _EVIDENCE = 6
 #: Failures of these shapes have rules of their own that say it better.
@@ -26,7 +26,7 @@ def culprit(run: Run) -> Findings:
         return
     seen = last_seen(run)
     step = max((s for r in found.ranks if r in seen and (s := seen[r].step) is not None), default=None)
-    proof = _evidence(found)
+    proof = tuple(dict.fromkeys(e for clue in found.clues for e in clue.evidence))[:_EVIDENCE]
     if step is None:
         first = proof[0]
         step = last_step(run, first.source, first.locator.line or first.locator.byte or 0, first.t_ns, first.rank)
@@ -58,8 +58,3 @@ def title_of(found: Decision) -> str:
     if known is not None and known.deed:
         return known.says[:1].lower() + known.says[1:].rstrip(".")
     return words
-
-
-def _evidence(found: Decision) -> tuple[Evidence, ...]:
-    every = [e for clue in found.clues for e in clue.evidence]
-    return tuple(dict.fromkeys(every))[:_EVIDENCE]

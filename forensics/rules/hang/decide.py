@@ -74,9 +74,8 @@ def decision(run: Run) -> Decision | None:
         for rank in clue.ranks:
             score[rank] += clue.weight  # type: ignore[assignment]
     clues = tuple(sorted(_relevant(found, score), key=lambda c: -c.weight))
-    common = max(
-        (c for c in found if not c.ranks and not c.tied and c.weight >= ALONE), key=lambda c: c.weight, default=None
-    )
+    of_nobody = (c for c in found if not c.ranks and not c.tied and c.weight >= ALONE)
+    common = max(of_nobody, key=lambda c: c.weight, default=None)
     tie = max((c for c in found if c.tied), key=lambda c: c.weight, default=None)
     best = max(score.values(), default=0.0)
     if common is not None and common.weight >= best:

@@ -9,7 +9,6 @@ from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.origin import is_disputed, unexplained_exit
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import NONZERO, Exit, Exits, cause_of, exits
-from forensics.case.errors.failures import Failure
 from forensics.case.errors.kinds import UNKNOWN, Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import ranks_do, ranks_text
@@ -40,15 +39,8 @@ def died(run: Run) -> Iterator[Clue]:
         yield Clue((), "crash_all_ranks", 7, "exit", why, _ended(dead))
     else:
         for end in dead:
-            yield Clue(
-                (end.rank,),
-                cause_of(end.code),
-                6,
-                "exit",
-                f"rank {end.rank} ended with code {end.code}",
-                _ended([end]),
-                stated=True,
-            )
+            why = f"rank {end.rank} ended with code {end.code}"
+            yield Clue((end.rank,), cause_of(end.code), 6, "exit", why, _ended([end]), stated=True)
     yield from _absent(run, told)
     yield from _nonzero(run)
 
@@ -60,13 +52,10 @@ def _aborted(run: Run, told: Exits) -> list[Exit]:
     others = [e for e in ends if not (is_aborted(e.code) or is_asked(e.code))]
     if len(aborted) != 1 or others or aborted[0].rank in complaints(run).victims:
         return []
-    return [] if any(_ended_it(one, aborted[0]) for one in complaints(run).unplaced) else aborted
-
-
-def _ended_it(complaint: Failure, end: Exit) -> bool:
-    """Whether a time-out of an unknown rank stands above an abort: a watchdog aborts its own process."""
-    late = complaint.weight == Weight.TIMEOUT and complaint.source == end.source
-    return late and end.line is not None and complaint.at < end.line
+    # a watchdog aborts its own process: a time-out of an unknown rank is above the abort
+    late = [one for one in complaints(run).unplaced if one.weight == Weight.TIMEOUT and one.source == aborted[0].source]
+    line = aborted[0].line
+    return [] if line is not None and any(one.at < line for one in late) else aborted
 
 
 def _nonzero(run: Run) -> Iterator[Clue]:
@@ -92,16 +81,12 @@ def _absent(run: Run, told: Exits) -> Iterator[Clue]:
     gone = (silent | told.left_out) - stacks(run).keys()
     if not gone or len(gone) * 2 > len(everyone):
         return
-    ranks = tuple(sorted(gone))
-    listed = Evidence(
-        next(iter(ends.values())).source, Locator(line=next(iter(ends.values())).line),
-        f"the launcher lists failures of {ranks_text(sorted(ends))}",
-    )  # fmt: skip
+    ranks, first = tuple(sorted(gone)), next(iter(ends.values()))
+    words = f"the launcher lists failures of {ranks_text(sorted(ends))}"
+    last = (of_seen(seen[r]) for r in ranks[:_SHOWN] if r in seen and seen[r].source)
+    proof = (Evidence(first.source, Locator(line=first.line), words), *last)
     why = f"{ranks_do(ranks, 'are in no list of failures')}, so that the exit code was 0"
-    yield Clue(
-        ranks, "early_exit", 5, "exit", why,
-        (listed, *(of_seen(seen[r]) for r in ranks[:_SHOWN] if r in seen and seen[r].source)), stated=True,
-    )  # fmt: skip
+    yield Clue(ranks, "early_exit", 5, "exit", why, proof, stated=True)
 
 
 def _ended(ends: Sequence[Exit]) -> tuple[Evidence, ...]:
@@ -122,13 +107,6 @@ def first_exception(run: Run) -> Iterator[Clue]:
         return
     said = (first.message or first.quote).strip().splitlines()
     what = f"{first.exception or 'an error'}: {said[0][:_CHARS] if said else ''}".rstrip(": ")
-    yield Clue(
-        (first.rank,), _cause_of_error(first), 7, "log", f"rank {first.rank} raised {what}", (of_failure(first),)
-    )
-
-
-def _cause_of_error(failure: Failure) -> str:
-    """Give the cause's slug: its own where the error is special, else that one rank raised."""
-    if failure.shape in {"oom", "nan"}:
-        return failure.cause
-    return suspect(failure.cause or UNKNOWN[2]).of_one_rank or failure.cause
+    cause = "" if first.shape in {"oom", "nan"} else suspect(first.cause or UNKNOWN[2]).of_one_rank
+    why = f"rank {first.rank} raised {what}"
+    yield Clue((first.rank,), cause or first.cause, 7, "log", why, (of_failure(first),))

@@ -78,18 +78,13 @@ def host_lines(run: Run) -> Iterator[Clue]:
 @gives_clues("HNG015 frozen-process", "events")
 def frozen(run: Run) -> Iterator[Clue]:
     """Stopped and uninterruptible processes."""
-    rows = (
-        run.scan("events")
-        .filter((pl.col("code") == "proc-state") & pl.col("rank").is_not_null())
-        .sort("source", "line")
-    )
-    for row in rows.collect().iter_rows(named=True):
+    of_rank = (pl.col("code") == "proc-state") & pl.col("rank").is_not_null()
+    for row in run.scan("events").filter(of_rank).sort("source", "line").collect().iter_rows(named=True):
         said = attributes(row["attrs"])
         rank, state, where = row["rank"], said.get("state", ""), said.get("wchan", "")
         if state in ("T", "t"):
-            yield Clue(
-                (rank,), "frozen_process", 6, "host", f"rank {rank} is stopped (state T)", (event_evidence(row),)
-            )
+            why = f"rank {rank} is stopped (state T)"
+            yield Clue((rank,), "frozen_process", 6, "host", why, (event_evidence(row),))
         elif state == "D":
             cause = "slow_storage_read" if stands_for("storage_wait", where) else "host_stall"
             why = f"rank {rank} waits in the kernel and cannot be interrupted ({where or 'state D'})"
@@ -150,9 +145,8 @@ def _of_one(said: Mapping[int, Signature], told: Mapping[int, Signature], proof:
         return
     sides = " and ".join(f"rank {rank} runs {' '.join(both[rank]).strip()}" for rank in sorted(both))
     kind = differing(votes)
-    yield Clue(
-        (), kind_cause(kind, votes), 8, "log", f"{sides}: another {kind}", (proof,), tuple(sorted(both)), stated=True
-    )
+    why, tied = f"{sides}: another {kind}", tuple(sorted(both))
+    yield Clue((), kind_cause(kind, votes), 8, "log", why, (proof,), tied, stated=True)
 
 
 @gives_clues("HNG016 last-words", "events metrics")

@@ -115,32 +115,18 @@ def _records(run: Run, fewest: int) -> pl.DataFrame:
         metric_records(run)
         .filter(pl.col("step").is_not_null() & pl.col("t_ns").is_not_null())
         .group_by("source", "seq")
-        .agg(pl.col("t_ns").first(), pl.col("step").first(), pl.col("line").first())
+        .agg(pl.col("t_ns", "step", "line").first())
         .sort("source", "seq")
     )
-    return (
-        times.group_by("source", maintain_order=True)
-        .agg(
-            usual=pl.col("t_ns").diff().median(),
-            count=pl.len(),
-            t_ns=pl.col("t_ns").last(),
-            step=pl.col("step").last(),
-            line=pl.col("line").last(),
-        )
-        .filter(pl.col("count") >= fewest)
-        .collect()
-    )
+    usual, last = pl.col("t_ns").diff().median(), pl.col("t_ns", "step", "line").last()
+    ends = times.group_by("source", maintain_order=True).agg(last, usual=usual, count=pl.len())
+    return ends.filter(pl.col("count") >= fewest).collect()
 
 
 def _finding(row: dict[str, Any], stop: Failure, cfg: Silence, *, sure: bool) -> Finding:
     gap_s, usual_s = _gap_s(row, stop), _usual_s(row)
-    last = Evidence(
-        source=row["source"],
-        locator=Locator(line=row["line"]),
-        quote=f"last training record: step {row['step']}",
-        step=row["step"],
-        t_ns=row["t_ns"],
-    )
+    words = f"last training record: step {row['step']}"
+    last = Evidence(row["source"], Locator(line=row["line"]), words, row["step"], t_ns=row["t_ns"])
     return log_silence.finding(
         f"nothing was trained in the last {gap_s / 60:.0f} minutes of the job (step {row['step']})",
         f"records usually came every {usual_s:.3g} s, and neither an error nor a success marker is between",

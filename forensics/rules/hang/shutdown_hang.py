@@ -16,7 +16,7 @@ from forensics.knowledge.errors import by_id, telling
 from forensics.knowledge.signals import code_of, is_sent
 from forensics.rules._errors import evidence_of
 from forensics.rules.hang.clue import RANKS
-from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, proof, rule
+from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
 
 _HALF_HOUR_S = 1800
 
@@ -40,9 +40,19 @@ def shutdown_hang(run: Run, cfg: Teardown) -> Findings:
         stuck, why = _stuck(run, mark, after, cfg)
         if why and not stuck and (stuck := _silent(run, torn)):
             why = "the watchdogs of the others ended them after the success marker"
-        if why:
-            yield _finding(mark, after, stuck, why)
-            return
+        if not why:
+            continue
+        named = ranks_text(stuck) if stuck else "a process"
+        there = Evidence(mark.source, Locator(mark.line, mark.byte), mark.quote, t_ns=mark.t_ns)
+        yield shutdown_hang.finding(
+            f"training finished, then {named} did not exit: {why}",
+            "the success marker precedes the kill, and nothing was trained between them",
+            proof(*evidence_of(after), there),
+            Onset(t_ns=mark.t_ns, rank=stuck[0] if stuck else None),
+            culprits=stuck,
+            numbers={"messages": len(after)},
+        )
+        return
 
 
 def _stuck(run: Run, mark: Mark, after: Sequence[Failure], cfg: Teardown) -> tuple[tuple[int, ...], str]:
@@ -83,15 +93,3 @@ def _tasks(after: Sequence[Failure]) -> tuple[frozenset[int], frozenset[int]]:
         code = int(hit["rc"]) if hit["rc"] else code_of(hit["what"])
         (killed if code is not None and is_sent(code) else gone).update(listed(hit["tasks"]))
     return frozenset(killed), frozenset(gone - killed)
-
-
-def _finding(mark: Mark, after: Sequence[Failure], stuck: tuple[int, ...], why: str) -> Finding:
-    named = ranks_text(stuck) if stuck else "a process"
-    return shutdown_hang.finding(
-        f"training finished, then {named} did not exit: {why}",
-        "the success marker precedes the kill, and nothing was trained between them",
-        proof(*evidence_of(after), Evidence(mark.source, Locator(mark.line, mark.byte), mark.quote, t_ns=mark.t_ns)),
-        Onset(t_ns=mark.t_ns, rank=stuck[0] if stuck else None),
-        culprits=stuck,
-        numbers={"messages": len(after)},
-    )

@@ -64,20 +64,16 @@ def _lost_node(run: Run, quiet: frozenset[int], victims: frozenset[int]) -> bool
     of = nodes(run)
     homes = {of.get(r) for r in quiet}
     whole = all({r for r, home in of.items() if home == h} <= quiet for h in homes)
-    others = {of.get(r) for r in victims}
-    return (
-        len(quiet) > 1 and None not in homes and whole and not homes & others and not quiet & exits(run).by_rank.keys()
-    )
+    apart = not homes & {of.get(r) for r in victims} and not quiet & exits(run).by_rank.keys()
+    return len(quiet) > 1 and None not in homes and whole and apart
 
 
 def _proof(run: Run, said: Complaints, ranks: tuple[int, ...]) -> tuple[Evidence, ...]:
     cries = [f for kind in (said.closed, said.late) for f in kind.values()]
     cries.sort(key=lambda f: (f.t_ns is None, f.t_ns or 0, f.source, f.at))
     seen = last_seen(run)
-    return (
-        *(of_failure(f) for f in cries[:_SHOWN]),
-        *(of_seen(seen[r]) for r in ranks[:_SHOWN] if r in seen and seen[r].source),
-    )
+    last = (of_seen(seen[r]) for r in ranks[:_SHOWN] if r in seen and seen[r].source)
+    return (*map(of_failure, cries[:_SHOWN]), *last)
 
 
 @rule("HNG001 log-says-hang", RANKS, severity="error", confidence="medium")

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
 from forensics.case.rank_spans import ranks_text
 from forensics.dialects.counters import plan_keys
 from forensics.knowledge.settings import settings
-from forensics.rules.kit import (
-    EvidenceRole,
-    Findings,
-    Onset,
-    Run,
-    fact_evidence,
-    rule,
-)
+from forensics.rules.kit import Findings, Onset, Row, Run, fact_evidence, proof, rule
 
 _SEED = r"(?i)(?:^|[./_])seed$"
 #: What may differ between ranks: how each reads its data.
@@ -43,7 +34,7 @@ def ranks_configured_apart(run: Run) -> Findings:
     yield ranks_configured_apart.finding(
         f"{who} has {row['key']} = {row['value']} where rank {other['rank']} has {other['value']}{more}",
         "ranks that train one model need the same settings",
-        (fact_evidence(row, EvidenceRole.PRIMARY), fact_evidence(other, EvidenceRole.RELATED)),
+        proof(fact_evidence(row), fact_evidence(other)),
         Onset(rank=odd[0] if len(odd) == 1 else None),
         culprits=odd,
         numbers={"settings": len(found)},
@@ -66,7 +57,7 @@ def _rows(run: Run) -> pl.DataFrame:
     return rows.join(ranks.lazy(), on="source").rename({"who": "rank"}).sort("key", "rank", "source", "line").collect()
 
 
-def _differs(rows: pl.DataFrame) -> tuple[Mapping[str, Any], Mapping[str, Any], tuple[int, ...]] | None:
+def _differs(rows: pl.DataFrame) -> tuple[Row, Row, tuple[int, ...]] | None:
     """Give a row of the odd value and one of another rank, and the ranks that differ from most, if any do."""
     own = rows.unique("rank", keep="first", maintain_order=True)
     votes = Counter(own["value"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -16,8 +15,8 @@ from forensics.rules.kit import (
     Finding,
     Findings,
     Onset,
+    Row,
     Run,
-    Shape,
     at_step,
     metric_evidence,
     number,
@@ -25,7 +24,7 @@ from forensics.rules.kit import (
 )
 
 
-def row_of(run: Run, strand: Strand, seq: int) -> Mapping[str, Any] | None:
+def row_of(run: Run, strand: Strand, seq: int) -> Row | None:
     """The metrics row of one record of a series; None when it is gone."""
     own = (
         (pl.col("source") == strand.source)
@@ -126,7 +125,7 @@ def stores_disagree(run: Run) -> Findings:
         for match in link.same:
             for cause, clashes in _kinds(match):
                 key = match.a.name, cause
-                if key not in told and (finding := _finding(run, link, match, (cause, clashes))) is not None:
+                if key not in told and (finding := _finding(run, link, match, cause, clashes)) is not None:
                     told.add(key)
                     yield finding
 
@@ -139,12 +138,11 @@ def _kinds(match: Match) -> Iterator[tuple[str, pl.DataFrame]]:
         yield "stores_part" if match.parted else "stores_differ", other
 
 
-def _attempt_of(run: Run, row: Mapping[str, Any]) -> int:
+def _attempt_of(run: Run, row: Row) -> int:
     return attempts(run).of(row["source"], line=row["line"], byte=row["byte"], t_ns=row["t_ns"])
 
 
-def _finding(run: Run, link: Link, match: Match, found: tuple[str, pl.DataFrame]) -> Finding | None:
-    cause, clashes = found
+def _finding(run: Run, link: Link, match: Match, cause: str, clashes: pl.DataFrame) -> Finding | None:
     first = clashes.row(0, named=True)
     a, b = row_of(run, match.a, first["seq_a"]), row_of(run, match.b, first["seq_b"])
     if a is None or b is None or _attempt_of(run, a) != _attempt_of(run, b):
@@ -158,7 +156,7 @@ def _finding(run: Run, link: Link, match: Match, found: tuple[str, pl.DataFrame]
         f"{a['source']} {_TITLES[cause].format(**words)}",
         f"{clashes.height} of {match.aligned} aligned records differ; {relation(link)}",
         (metric_evidence(a), metric_evidence(b, EvidenceRole.CONTRADICTS)),
-        shape=Shape.NAN if hidden else Shape.LEARNING,
+        shape="nan" if hidden else "learning",
         severity="warning" if hidden and match.a.name in _WATCHED else "info",
         confidence="high" if hidden else "medium",
         cause=cause,

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from forensics.analyses.resume.around import Around
-from forensics.case.evidence import metric_evidence
 from forensics.case.processes.attempts import attempts
 from forensics.case.processes.lives import Boundary
 from forensics.case.processes.starts import Start
-from forensics.model import Evidence, EvidenceRole, Locator, Onset
-from forensics.store.run import Run
+from forensics.rules.kit import Evidence, EvidenceRole, Locator, Onset, Run, proof
 
 
 def evidence_of(run: Run, seen: Around, boundary: Boundary) -> tuple[Evidence, ...]:
     """The first value after the restart, the last before it, and the line that says what was loaded."""
-    after = metric_evidence(seen.after.row(0, named=True))
+    after = seen.after.row(0, named=True)
     old = seen.before if seen.before.height else seen.replaced
-    before = [metric_evidence(old.row(-1, named=True), EvidenceRole.RELATED)] if old.height else []
-    return (after, *before, *loaded(run, boundary))
+    return proof(after, old.row(-1, named=True) if old.height else None, *loaded(run, boundary))
 
 
 def begun(run: Run, boundary: Boundary) -> Start | None:
@@ -26,8 +23,7 @@ def begun(run: Run, boundary: Boundary) -> Start | None:
 
 def loaded_step(run: Run, boundary: Boundary) -> int | None:
     """The step of the checkpoint that the new life says it loaded."""
-    start = begun(run, boundary)
-    return None if start is None else start.step
+    return None if (start := begun(run, boundary)) is None else start.step
 
 
 def loaded(run: Run, boundary: Boundary) -> tuple[Evidence, ...]:

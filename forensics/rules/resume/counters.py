@@ -8,18 +8,7 @@ from msgspec import Struct
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.levels import levels
 from forensics.case.processes.lives import Boundary, restarts, rows_of
-from forensics.rules.kit import (
-    Confidence,
-    Evidence,
-    EvidenceRole,
-    Finding,
-    Findings,
-    Run,
-    Severity,
-    metric_evidence,
-    proof,
-    rule,
-)
+from forensics.rules.kit import Confidence, Finding, Findings, Row, Run, proof, rule
 from forensics.rules.resume._compare import begun, evidence_of, loaded, onset
 
 _STEP_LOST_COUNTERS = ("num_samples", "num_tokens", "epoch")
@@ -78,9 +67,8 @@ def _level(run: Run, boundary: Boundary, cfg: StepLost) -> Finding | None:
         return None
     said = f", and step {start.step} was loaded" if start.step else ", and a new process began"
     sure = Confidence.MEDIUM if start.resumed else Confidence.LOW
-    return _step_lost_finding(
-        run, boundary, seen, f"the loss goes on at {found.new:.4g} after {found.last:.4g}{said}", sure
-    )
+    because = f"the loss goes on at {found.new:.4g} after {found.last:.4g}{said}"
+    return _step_lost_finding(run, boundary, seen, because, sure)
 
 
 def _step_lost_finding(run: Run, boundary: Boundary, seen: Around, because: str, confidence: Confidence) -> Finding:
@@ -95,11 +83,7 @@ def _step_lost_finding(run: Run, boundary: Boundary, seen: Around, because: str,
     )
 
 
-_DATA_POSITION_LOST_COUNTERS = (
-    ("num_samples", Severity.WARNING),
-    ("epoch", Severity.WARNING),
-    ("num_tokens", Severity.INFO),
-)
+_DATA_POSITION_LOST_COUNTERS = ("num_samples", "epoch", "num_tokens")
 
 
 class DataPositionLost(Struct, frozen=True):
@@ -113,7 +97,7 @@ class _Reset(Struct, frozen=True):
     name: str
     old: float
     new: float
-    evidence: tuple[Evidence, ...]
+    rows: tuple[Row, Row]
 
 
 @rule("RSM005 resume-data-position-lost", "metrics checkpoints", cause="data_position_lost")
@@ -122,11 +106,21 @@ def data_position_lost(run: Run, cfg: DataPositionLost) -> Findings:
     for boundary in restarts(run):
         if boundary.kind == "scratch":
             continue
-        for name, severity in _DATA_POSITION_LOST_COUNTERS:
+        for name in _DATA_POSITION_LOST_COUNTERS:
             reset = _reset(run, boundary, name, cfg) or (_epochs(run, boundary, cfg) if name == "epoch" else None)
-            if reset is not None:
-                yield _data_position_lost_finding(run, boundary, reset, severity)
-                return
+            if reset is None:
+                continue
+            yield data_position_lost.finding(
+                f"{reset.name} begins anew at the restart of step {boundary.after.first}:"
+                f" {reset.old:g} → {reset.new:g}",
+                "the step goes on while the counter of the data does not",
+                proof(*reset.rows, *loaded(run, boundary)),
+                onset(boundary),
+                severity="info" if name == "num_tokens" else "warning",
+                confidence="low" if name == "num_tokens" else "high",
+                numbers={"before": reset.old, "after": reset.new},
+            )
+            return
 
 
 def _reset(run: Run, boundary: Boundary, name: str, cfg: DataPositionLost) -> _Reset | None:
@@ -137,8 +131,7 @@ def _reset(run: Run, boundary: Boundary, name: str, cfg: DataPositionLost) -> _R
     if old <= 0 or new < 0 or new >= cfg.share * old:
         return None
     first, last = seen.after.row(0, named=True), seen.before.row(-1, named=True)
-    raw = str(first["raw_name"])
-    return _Reset(raw, old, new, (metric_evidence(first), metric_evidence(last, EvidenceRole.RELATED)))
+    return _Reset(str(first["raw_name"]), old, new, (first, last))
 
 
 def _epochs(run: Run, boundary: Boundary, cfg: DataPositionLost) -> _Reset | None:
@@ -151,17 +144,4 @@ def _epochs(run: Run, boundary: Boundary, cfg: DataPositionLost) -> _Reset | Non
     before, after = float(old["epoch"][-1]), float(new["epoch"][0])
     if before <= 0 or after < 0 or after >= cfg.share * before:
         return None
-    rows = (new.row(0, named=True), old.row(-1, named=True))
-    return _Reset("epoch", before, after, tuple(metric_evidence(r) for r in rows))
-
-
-def _data_position_lost_finding(run: Run, boundary: Boundary, reset: _Reset, severity: Severity) -> Finding:
-    return data_position_lost.finding(
-        f"{reset.name} begins anew at the restart of step {boundary.after.first}: {reset.old:g} → {reset.new:g}",
-        "the step goes on while the counter of the data does not",
-        proof(*reset.evidence, *loaded(run, boundary)),
-        onset(boundary),
-        severity=severity,
-        confidence="high" if severity is Severity.WARNING else "low",
-        numbers={"before": reset.old, "after": reset.new},
-    )
+    return _Reset("epoch", before, after, (new.row(0, named=True), old.row(-1, named=True)))

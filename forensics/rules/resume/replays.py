@@ -66,7 +66,7 @@ def nondeterministic(run: Run, cfg: Nondeterministic) -> Findings:
         quantum = _quantum(pl.concat([pairs["old"], pairs["new"]]))
         differ = pairs.filter((pl.col("delta").abs() > cfg.relative * size) & (pl.col("delta").abs() > quantum / 2))
         if differ.height >= cfg.pairs:
-            yield _nondeterministic_finding(seen, pairs, differ, cfg)
+            yield _told_twice(seen, pairs, differ, cfg)
             return
 
 
@@ -76,9 +76,7 @@ def _quantum(values: pl.Series) -> float:
     return float(least) if isinstance(least, float) else 0.0
 
 
-def _nondeterministic_finding(
-    seen: Around, pairs: pl.DataFrame, differ: pl.DataFrame, cfg: Nondeterministic
-) -> Finding:
+def _told_twice(seen: Around, pairs: pl.DataFrame, differ: pl.DataFrame, cfg: Nondeterministic) -> Finding:
     step, typical = int(differ["at"][0]), median(differ["delta"].abs())
     noise = median(pairs["old"].diff().drop_nulls().abs())
     data = typical > cfg.noise * noise
@@ -134,8 +132,21 @@ def rare_checkpoints(run: Run, cfg: RareCheckpoints) -> Findings:
     worst = max(losses, key=lambda loss: loss.steps, default=None)
     if worst is None or worst.steps < cfg.steps:
         return
-    if worst.steps > cfg.share * last or (worst.hours or 0.0) > cfg.hours:
-        yield _rare_checkpoints_finding(run, worst, saved)
+    if worst.steps <= cfg.share * last and (worst.hours or 0.0) <= cfg.hours:
+        return
+    rows = rows_of(run, worst.life, *_QUANTITIES).filter(pl.col("at") > worst.checkpoint)
+    first = rows.row(0, named=True)
+    point = saved.filter(pl.col("step") == worst.checkpoint).row(0, named=True)
+    time, hours = "", {}
+    if worst.hours is not None:
+        time, hours = f" ({worst.hours:.1f} hours)", {"hours_lost": worst.hours}
+    yield rare_checkpoints.finding(
+        f"{worst.steps} steps{time} after the checkpoint of step {worst.checkpoint} were lost",
+        f"the records reach step {worst.life.last}, and no later checkpoint is known",
+        proof(rows.row(-1, named=True), first, checkpoint_evidence(point)),
+        onset_at(first, worst.checkpoint),
+        numbers={"steps_lost": worst.steps, **hours},
+    )
 
 
 def _errors(run: Run) -> bool:
@@ -149,21 +160,7 @@ def _loss(run: Run, life: Life, saved: pl.DataFrame) -> _Loss | None:
     if not before.height:
         return None
     step = int(before["step"][-1])
-    rows = rows_of(run, life, "loss", "reward", "grad_norm", "lr").filter(pl.col("t_ns").is_not_null())
+    rows = rows_of(run, life, *_QUANTITIES).filter(pl.col("t_ns").is_not_null())
     since = rows.filter(pl.col("at") >= step)["t_ns"]
     hours = (since[-1] - since[0]) / _NS_PER_HOUR if since.len() > 1 else None
     return _Loss(life, step, life.last - step, hours)
-
-
-def _rare_checkpoints_finding(run: Run, worst: _Loss, saved: pl.DataFrame) -> Finding:
-    rows = rows_of(run, worst.life, "loss", "reward", "grad_norm", "lr").filter(pl.col("at") > worst.checkpoint)
-    first, last = rows.row(0, named=True), rows.row(-1, named=True)
-    point = saved.filter(pl.col("step") == worst.checkpoint).row(0, named=True)
-    time = f" ({worst.hours:.1f} hours)" if worst.hours is not None else ""
-    return rare_checkpoints.finding(
-        f"{worst.steps} steps{time} after the checkpoint of step {worst.checkpoint} were lost",
-        f"the records reach step {worst.life.last}, and no later checkpoint is known",
-        proof(last, first, checkpoint_evidence(point)),
-        onset_at(first, worst.checkpoint),
-        numbers={"steps_lost": worst.steps} | ({"hours_lost": worst.hours} if worst.hours is not None else {}),
-    )

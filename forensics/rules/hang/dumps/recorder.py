@@ -30,14 +30,11 @@ def waited_on(run: Run) -> Iterator[Clue]:
         return
     if graph.sinks:
         named = [w for w in graph.waits if set(w.awaited) & set(graph.sinks)]
-        why = f"{ranks_do(graph.sinks, 'wait for nobody')} and never entered {_place(named[0])}"
+        place = f"{named[0].op} seq {named[0].seq} of group {named[0].group}"
+        why = f"{ranks_do(graph.sinks, 'wait for nobody')} and never entered {place}"
         yield Clue(graph.sinks, "never_entered", 5, "recorder", why, _proof(named))
     elif graph.cyclic:
         yield _cycle(graph)
-
-
-def _place(wait: Wait) -> str:
-    return f"{wait.op} seq {wait.seq} of group {wait.group}"
 
 
 def _proof(waits: list[Wait]) -> tuple[Evidence, ...]:
@@ -53,9 +50,8 @@ def _cycle(graph: WaitGraph) -> Clue:
     waits = list(graph.waits)
     everyone = tuple(sorted({r for w in waits for r in w.waiting}))
     if all(w.entry.peer is not None for w in waits):
-        return Clue(
-            (), "p2p_cycle", 5, "recorder", "sends and receives wait for each other in a ring", _proof(waits), everyone
-        )
+        why = "sends and receives wait for each other in a ring"
+        return Clue((), "p2p_cycle", 5, "recorder", why, _proof(waits), everyone)
     if len(order) > 1 and len(order[0]) < len(order[-1]):
         few = tuple(sorted(order[0]))
         why = f"{ranks_text(few)} used the process groups in another order than the others"
@@ -80,9 +76,8 @@ def missing_dump(run: Run) -> Iterator[Clue]:
     source = min(s for r, s in told.dumps.items() if r in best)
     there = Evidence(source, Locator(), f"dumps of {ranks_text(sorted(best))}; none of {ranks_text(sorted(missing))}")
     dead, stalled = missing - alive.keys(), missing & alive.keys()
-    for group, cause, how in (
-        (dead, "no_dump", "left no dump"), (stalled, "host_stall_gil", "alive, yet wrote no dump")
-    ):  # fmt: skip
+    no_dump, stall = (dead, "no_dump", "left no dump"), (stalled, "host_stall_gil", "alive, yet wrote no dump")
+    for group, cause, how in (no_dump, stall):
         if group:
             ranks = tuple(sorted(group))
             proof = (there, *(of_stack(alive[r]) for r in ranks if r in alive))

@@ -58,7 +58,9 @@ def _all_inside(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
         yield Clue((), "p2p_cycle", 5, "stack", "all ranks wait in a send or a receive", proof, tuple(sorted(found)))
         return
     raised = any(s.raised for s in found.values())
-    if raised and (len(found) < len(world(run)) or _died(run)):
+    # a signal that no launcher sends ended a rank: the others raise wherever they were
+    died = any(is_killed(end.code) and not end.forced for end in exits(run).by_rank.values())
+    if raised and (died or len(found) < len(world(run))):
         return
     calls = _sides(found, lambda stack: stack.call)
     # a traceback has other frames than a dump of the same call
@@ -94,11 +96,6 @@ def _all_alike(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
     first = found[min(late)]
     why = f"{all_ranks(len(found))} wait in {first.call}, and none is missing: their groups, order or sizes differ"
     yield Clue((), "collective_mismatch", 5, "stack", why, tuple(of_stack(s) for s in list(found.values())[:_SHOWN]))
-
-
-def _died(run: Run) -> bool:
-    """Whether a rank was ended by a signal that no launcher sends: the others raise wherever they were."""
-    return any(is_killed(end.code) and not end.forced for end in exits(run).by_rank.values())
 
 
 def _sides(found: Mapping[int, Stack], key: Callable[[Stack], str]) -> list[list[int]]:
