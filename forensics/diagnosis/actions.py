@@ -80,10 +80,8 @@ def advised(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Fi
 
 
 def _advised(run: Run, verdict: Verdict, finding: Finding, findings: Sequence[Finding]) -> Finding:
-    own = replace(
-        verdict, cause=finding.cause, shape=finding.shape, onset=finding.onset, culprits=finding.culprits,
-        identity=finding.identity,
-    )  # fmt: skip
+    same = {name: getattr(finding, name) for name in ("cause", "shape", "onset", "culprits", "identity")}
+    own = replace(verdict, **same)
     told = tuple(action.text for action in actions(run, own, findings))
     known = causes().get(finding.cause)
     likely = finding.likely or (known.likely if known is not None else ())

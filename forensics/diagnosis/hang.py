@@ -20,7 +20,6 @@ from forensics.case.world import world
 from forensics.model import Evidence
 from forensics.rules.hang.decide import Decision, decision
 from forensics.store.run import Run
-from forensics.values import replace
 
 _EVIDENCE = 12
 
@@ -34,13 +33,9 @@ class Common(Struct, frozen=True):
     site: str
 
 
-class Waiting(Struct, frozen=True):
+class Waiting(Common, frozen=True):
     """Ranks that wait in one operation, and for whom."""
 
-    group: str
-    seq: int
-    op: str
-    site: str
     waiting: tuple[int, ...]
     awaited: tuple[int, ...]
 
@@ -93,21 +88,20 @@ def _states(run: Run) -> Iterator[RankState]:
     seen, told, held, said = last_seen(run), exits(run).by_rank, recorded(run), complaints(run)
     where = stacks(run)
     for rank in sorted(world(run)):
-        state = _of_seen(seen.get(rank, Seen(rank)))
-        yield replace(
-            state,
+        last, when = seen.get(rank, Seen(rank)), None
+        if last.t_ns is not None:
+            when = datetime.fromtimestamp(last.t_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+        line = f":{last.line}" if last.line is not None else ""
+        yield RankState(
+            rank,
+            last.step,
+            when,
+            last.words,
+            f"{last.source}{line}" if last.source else "",
             doing=_doing(rank, where.get(rank), held, said),
             pending=len(held.pending.get(rank, ())) if rank in held.ranks else None,
             exit_code=told[rank].code if rank in told else None,
         )
-
-
-def _of_seen(seen: Seen) -> RankState:
-    when = None
-    if seen.t_ns is not None:
-        when = datetime.fromtimestamp(seen.t_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
-    line = f":{seen.line}" if seen.line is not None else ""
-    return RankState(seen.rank, seen.step, when, seen.words, f"{seen.source}{line}" if seen.source else "")
 
 
 def _doing(rank: int, stack: Stack | None, held: Recorded, said: Complaints) -> str:

@@ -80,24 +80,16 @@ def _walked(row: PlaybookRow, walk: _Walk) -> Iterator[Check]:
     command = filled(row.command, walk.values) or None if row.command else None
     stated = [walk.settings[name] for name in row.settings if name in walk.settings]
     lacks = tuple(signal for signal in row.signals if signal not in walk.seen)
-    if lacks:
-        yield Check(row.check, text, "missing", None, command, row.source, lacks)
-    elif stated:
-        yield Check(row.check, text, "done", _stated(stated[0]), command, row.source)
-    elif row.settings:
-        unstated = () if "settings" in walk.seen else ("settings",)
-        yield Check(row.check, text, "missing", None, command, row.source, unstated)
-    elif row.by_lead and walk.lead is not None:
-        yield Check(row.check, text, "done", walk.lead, command, row.source)
-    elif row.signals:
-        evidence = ", ".join(dict.fromkeys(_told(walk.seen[signal]) for signal in row.signals))
-        yield Check(row.check, text, "done", evidence, command, row.source)
-    else:
-        yield Check(row.check, text, "next", None, command, row.source)
-
-
-def _stated(setting: Setting) -> str:
-    return f"{setting.key} = {setting.value} ({setting.place})"
+    state, evidence = "missing" if lacks else "next", None
+    if stated and not lacks:
+        state, evidence = "done", f"{stated[0].key} = {stated[0].value} ({stated[0].place})"
+    elif row.settings and not lacks:
+        state, lacks = "missing", () if "settings" in walk.seen else ("settings",)
+    elif row.by_lead and walk.lead is not None and not lacks:
+        state, evidence = "done", walk.lead
+    elif row.signals and not lacks:
+        state, evidence = "done", ", ".join(dict.fromkeys(_told(walk.seen[signal]) for signal in row.signals))
+    yield Check(row.check, text, state, evidence, command, row.source, lacks)
 
 
 def _told(seen: Recorded) -> str:

@@ -133,12 +133,8 @@ def _of_earlier_runs(errors: Sequence[Finding], run: Run) -> list[Finding]:
     if not errors:
         return []
     tried = attempts(run)
-    proofs = [(f, f.evidence[0]) for f in errors if not f.decides]
-    return [
-        f
-        for f, proof in proofs
-        if tried.is_over(proof.source, line=proof.locator.line, byte=proof.locator.byte, t_ns=proof.t_ns)
-    ]
+    proofs = ((f, f.evidence[0], f.evidence[0].locator) for f in errors if not f.decides)
+    return [f for f, e, at in proofs if tried.is_over(e.source, line=at.line, byte=at.byte, t_ns=e.t_ns)]
 
 
 def _with_past(health: Health, past: Sequence[Finding]) -> Health:
@@ -195,11 +191,7 @@ def _against(cause: Finding, run: Run) -> tuple[Evidence, ...]:
 def _no_failure(health: Health, coverage: Coverage) -> Verdict:
     if health.confidence is None:
         return Verdict(Outcome.CANNOT_SAY, f"Cannot say: {_why_not(health, coverage)}")
-    return Verdict(
-        Outcome.HEALTHY,
-        f"No failure found: {health.why}",
-        confidence=health.confidence,
-    )
+    return Verdict(Outcome.HEALTHY, f"No failure found: {health.why}", confidence=health.confidence)
 
 
 def _why_not(health: Health, coverage: Coverage) -> str:

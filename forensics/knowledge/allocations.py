@@ -37,7 +37,6 @@ def clauses() -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple((one.number, one.compiled) for one in rows())
 
 
-@cache
 def rows() -> tuple[Clause, ...]:
     """Every row."""
     return rows_of("allocations.jsonl", Clause)

@@ -6,8 +6,6 @@ printed), `values` (of settings that name a device or a communication library). 
 
 from __future__ import annotations
 
-from functools import cache
-
 from forensics.knowledge._rows import Row, rows_of
 
 
@@ -20,7 +18,6 @@ class Backend(Row, frozen=True):
     values: str = ""
 
 
-@cache
 def backends() -> tuple[Backend, ...]:
     """Every kind of device, the most telling first."""
     return rows_of("backends.jsonl", Backend)

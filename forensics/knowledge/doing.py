@@ -28,20 +28,17 @@ class Doing(Row, frozen=True):
     frames: str = ""
 
 
-@cache
-def _rows() -> tuple[Doing, ...]:
-    return rows_of("doing.jsonl", Doing)
-
-
 def by_words(line: str) -> Doing | None:
     """Give what a rank was at that printed a line last; None where its words hint at nothing."""
-    found = next((row for row in _rows() if row.words and re.search(row.words, line)), None)
+    rows = rows_of("doing.jsonl", Doing)
+    found = next((row for row in rows if row.words and re.search(row.words, line)), None)
     return found if found is not None and found.cause else None
 
 
 def by_frame(frame: str) -> Doing | None:
     """Give what a rank was at whose stack has a frame, `function file`; None where its names hint at nothing."""
-    return next((row for row in _rows() if row.frames and re.search(row.frames, frame)), None)
+    rows = rows_of("doing.jsonl", Doing)
+    return next((row for row in rows if row.frames and re.search(row.frames, frame)), None)
 
 
 def phase_of(frame: str, around: Iterable[str] = ()) -> str:

@@ -119,7 +119,6 @@ class ErrorLine(Row, frozen=True):
         return self.role in {"root", "symptom"}
 
 
-@cache
 def table() -> tuple[ErrorLine, ...]:
     """Give every row, in the order of the file."""
     return rows_of("errors.jsonl", ErrorLine)

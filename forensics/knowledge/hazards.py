@@ -6,8 +6,6 @@ hazardous), `says` (what the setting does), `advice` (how to set it) and `source
 
 from __future__ import annotations
 
-from functools import cache
-
 from forensics.knowledge._rows import Row, rows_of
 
 
@@ -28,7 +26,6 @@ class Hazard(Row, frozen=True):
         return rf"(?i)(?:^|\.){self.setting}$"
 
 
-@cache
 def hazards_of(shape: str) -> tuple[Hazard, ...]:
     """Give the hazardous settings of a shape, in the order of the table."""
     return tuple(row for row in rows_of("hazards.jsonl", Hazard) if row.shape == shape)

@@ -26,14 +26,9 @@ class Metric(Row, frozen=True):
 
 
 @cache
-def _rows() -> tuple[Metric, ...]:
-    return rows_of("metrics.jsonl", Metric)
-
-
-@cache
 def with_role() -> tuple[Metric, ...]:
     """Give the rows that have a role, in their order."""
-    return tuple(row for row in _rows() if row.role)
+    return tuple(row for row in rows_of("metrics.jsonl", Metric) if row.role)
 
 
 @cache
@@ -43,7 +38,7 @@ def telling(fact: str) -> str:
     Raises:
         KeyError: when no row tells it.
     """
-    found = [row.names for row in _rows() if fact in row.tells]
+    found = [row.names for row in rows_of("metrics.jsonl", Metric) if fact in row.tells]
     if not found:
         raise KeyError(fact)
     return f"^(?:{'|'.join(found)})$"

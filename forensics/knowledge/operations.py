@@ -7,7 +7,6 @@ without its end) and `source`. The first row whose pattern fits holds.
 from __future__ import annotations
 
 import re
-from functools import cache
 
 from forensics.knowledge._rows import Row, rows_of
 
@@ -22,7 +21,6 @@ class Operation(Row, frozen=True):
     source: str
 
 
-@cache
 def operations() -> tuple[Operation, ...]:
     """Every kind, in the order of the table."""
     return rows_of("operations.jsonl", Operation)

@@ -7,8 +7,6 @@ and `source`. The first row that fits holds.
 
 from __future__ import annotations
 
-from functools import cache
-
 from forensics.knowledge._rows import Row, rows_of
 
 
@@ -23,7 +21,6 @@ class Sign(Row, frozen=True):
     metric: str = ""
 
 
-@cache
 def signs() -> tuple[Sign, ...]:
     """Every row, in the order in which they are asked."""
     return rows_of("regimes.jsonl", Sign)

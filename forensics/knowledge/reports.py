@@ -9,8 +9,7 @@ and `source`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 from forensics.knowledge._rows import Row, rows_of
 
@@ -29,26 +28,17 @@ class Report(Row, frozen=True):
     said: str = ""
 
 
-@cache
-def _by_cause() -> Mapping[str, Report]:
-    return {row.cause: row for row in _rows() if not row.said}
-
-
-@cache
-def _rows() -> tuple[Report, ...]:
-    return rows_of("reports.jsonl", Report)
-
-
 def report(cause: str, *others: str, said: Sequence[str] = ()) -> Report:
     """Give what reports of these causes mean: the first row that holds beside the others, else that of any.
 
     `said`: the words of all reports, where the run names no second rank that could be the peer.
     """
-    every = {cause, *others}
-    own = (row for row in _rows() if row.said and {row.cause} == every)
+    every, rows = {cause, *others}, rows_of("reports.jsonl", Report)
+    own = (row for row in rows if row.said and {row.cause} == every)
     told = next((row for row in own if said and all(re.search(row.said, words) for words in said)), None)
     if told is not None:
         return told
-    if len(every) == 1 and cause in _by_cause():
-        return _by_cause()[cause]
-    return next((row for row in _by_cause().values() if row.beside and row.cause in every), _by_cause()[""])
+    by_cause = {row.cause: row for row in rows if not row.said}
+    if len(every) == 1 and cause in by_cause:
+        return by_cause[cause]
+    return next((row for row in by_cause.values() if row.beside and row.cause in every), by_cause[""])

@@ -41,7 +41,6 @@ class RestartRow(Row, frozen=True):
         return asked and nature in self.nature and stuck >= self.stuck
 
 
-@cache
 def restarts() -> tuple[RestartRow, ...]:
     """Every row, in the order in which they decide."""
     return rows_of("restarts.jsonl", RestartRow)

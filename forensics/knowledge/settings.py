@@ -29,7 +29,6 @@ class Known(Row, frozen=True):
     values: str = ""
 
 
-@cache
 def settings() -> tuple[Known, ...]:
     """Every setting."""
     return rows_of("settings.jsonl", Known)

@@ -29,7 +29,6 @@ class Wording(Row, frozen=True):
     unlike: tuple[str, ...] = ()
 
 
-@cache
 def wordings() -> tuple[Wording, ...]:
     """Every row, in the order of the files."""
     return rows_of("vocabulary", Wording)
@@ -62,7 +61,6 @@ class Keys(Row, frozen=True):
     source: str
 
 
-@cache
 def every_key() -> tuple[Keys, ...]:
     """Every row of keys, in the order of the file."""
     return rows_of("keys.jsonl", Keys)
