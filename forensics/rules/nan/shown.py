@@ -15,16 +15,7 @@ from forensics.analyses.nan.series import Status
 from forensics.case.trainers import trainers_by_source
 from forensics.knowledge.metrics import telling
 from forensics.knowledge.operations import operation_of
-from forensics.rules.kit import (
-    Findings,
-    Onset,
-    Run,
-    at_step,
-    event_evidence,
-    metric_evidence,
-    proof,
-    rule,
-)
+from forensics.rules.kit import Findings, Onset, Run, at_step, event_evidence, metric_evidence, proof, rule
 from forensics.values import replace
 
 
