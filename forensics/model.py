@@ -33,30 +33,29 @@ class Shape(StrEnum):
     STOPPED = "stopped"
 
 
-class Severity(StrEnum):
+class _Ordered(StrEnum):
+    """Words that are written from the least on."""
+
+    @property
+    def rank(self) -> int:
+        """Its place among them: 0 for the least."""
+        return tuple(type(self)).index(self)
+
+
+class Severity(_Ordered):
     """How bad it is if true; `rank` orders them."""
 
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
 
-    @property
-    def rank(self) -> int:
-        """0 for info, 1 for warning, 2 for error."""
-        return ("info", "warning", "error").index(self.value)
 
-
-class Confidence(StrEnum):
+class Confidence(_Ordered):
     """How sure the rule is; kept apart from severity."""
 
     LOW = "low"
     MEDIUM = "medium"
     HIGH = "high"
-
-    @property
-    def rank(self) -> int:
-        """0 for low, 1 for medium, 2 for high."""
-        return ("low", "medium", "high").index(self.value)
 
 
 class Outcome(StrEnum):

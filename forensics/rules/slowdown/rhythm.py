@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from forensics.analyses.pace.account import COARSE, Pauses, paced, pauses_of
-from forensics.analyses.pace.clocks import Clock
+from forensics.analyses.pace.account import COARSE, paced, pauses_of
 from forensics.analyses.pace.steady import coarseness
-from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 from forensics.stats.changes import modes_of
 
 
@@ -82,17 +81,15 @@ def periodic_pauses(run: Run, cfg: Paused) -> Findings:
         )
         return
     periodic = [pair for pair in every if pair[1].combs and pair[1].share >= cfg.least]
-    if periodic:
-        yield _periodic(*max(periodic, key=lambda pair: pair[1].share), cfg)
-
-
-def _periodic(clock: Clock, found: Pauses, cfg: Paused) -> Finding:
+    if not periodic:
+        return
+    clock, found = max(periodic, key=lambda pair: pair[1].share)
     unknown = found.share - min(found.share, found.saving + found.evaluating)
     teeth: dict[int, int] = {}
     for comb in found.combs:  # saves and evaluations of one period come at other steps of it
         teeth[comb.period] = teeth.get(comb.period, 0) + comb.teeth
     said = ", ".join(f"every {period} steps ({count} times)" for period, count in teeth.items())
-    return periodic_pauses.finding(
+    yield periodic_pauses.finding(
         f"pauses {said} take {100 * found.share:.0f} % of the time",
         f"{len(found.records)} records stand out; saves take {100 * found.saving:.0f} % of the time "
         f"and evaluations {100 * found.evaluating:.0f} %",

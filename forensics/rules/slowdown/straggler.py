@@ -8,7 +8,7 @@ from msgspec import Struct
 from forensics.analyses.pace.ranks import stragglers
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.ranks import arrivals, waits
-from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, proof, rule
 from forensics.rules.slowdown._spans import ms, percent, quoted, span_evidence
 
 _PAIR = 2  # of two ranks that always differed, each may be the one whose work is as planned
@@ -73,18 +73,15 @@ def trace_straggler(run: Run, cfg: TracedStraggler) -> Findings:
     lost = others.median()
     if late["collectives"] < cfg.collectives or late["chance"] >= cfg.chance or late["last"] < found["last"].max():
         return
-    if isinstance(lost, float) and lost >= cfg.lost_share:
-        yield _by_trace(run, late, found, lost)
-
-
-def _by_trace(run: Run, late: dict[str, float], found: pl.DataFrame, lost: float) -> Finding:
+    if not isinstance(lost, float) or lost < cfg.lost_share:
+        return
     shared = arrivals(run)
     worst = shared.filter((pl.col("rank") == late["rank"]) & pl.col("last")).select("key")
     waited = shared.join(worst, on="key", how="semi").sort("wait_ns", "rank", descending=[True, False])
     victim, rank = waited.row(0, named=True), int(late["rank"])
     own = waited.filter((pl.col("rank") == rank) & (pl.col("key") == victim["key"])).row(0, named=True)
     total = int(found.filter(pl.col("rank") != rank)["wait_ns"].sum())
-    return trace_straggler.finding(
+    yield trace_straggler.finding(
         f"rank {rank} comes last to {late['last']} of {late['collectives']} collectives; "
         f"the others wait {percent(lost)} of the traced time (median)",
         f"it waits {ms(late['wait_ns'])} itself, the other {found.height - 1} ranks {ms(total)} together; "
