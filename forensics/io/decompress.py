@@ -6,7 +6,7 @@ import codecs
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 
@@ -42,21 +42,8 @@ class _Member(Protocol):
         ...
 
 
-class _Inflate(Protocol):
-    """What zlib's decompressor can do; its own class has no public name."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    @property
-    def unconsumed_tail(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
-    def copy(self) -> _Inflate: ...
-
-
 class _Gzip(Struct):
-    inflate: _Inflate = field(default_factory=lambda: zlib.decompressobj(wbits=31))
+    inflate: Any = field(default_factory=lambda: zlib.decompressobj(wbits=31))
 
     def step(self, data: bytes) -> tuple[bytes, bytes, bool]:
         before = self.inflate.copy()
@@ -69,7 +56,7 @@ class _Gzip(Struct):
         return out, self.inflate.unconsumed_tail, False
 
 
-def _salvage(before: _Inflate, data: bytes, why: str) -> _Damaged:
+def _salvage(before: Any, data: bytes, why: str) -> _Damaged:  # noqa: ANN401 - the class has no public name
     """Feed single bytes to a copy made before the damage, to keep all that comes out before it."""
     kept: list[bytes] = []
     for at in range(len(data)):

@@ -6,8 +6,7 @@ Every route gives the same points; each takes what it understands from where the
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -55,10 +54,8 @@ class Columns(Struct):
         self.value.append(value)
 
 
-class OneByOne(Protocol):
-    """Reads a single record into columns, and states what it cannot read."""
-
-    def __call__(self, record: tfrecord.Record, columns: Columns, /) -> None: ...
+#: Reads a single record into columns, and states what it cannot read.
+OneByOne = Callable[[tfrecord.Record, Columns], None]
 
 
 class Read(Struct, frozen=True):
