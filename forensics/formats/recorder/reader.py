@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.recorder._rows import EntryRows, Group, group_of, groups_of, units_of, whole
-from forensics.formats.rows.json_records import places, records_before_damage
+from forensics.formats.rows.json_records import object_of, places, records_before_damage
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.budget import Budget, WorkExceeded
 from forensics.io.pickle import ops as pickle_ops
@@ -156,11 +156,7 @@ def _json(data: bytes, limits: Limits) -> Document:
 def _fields_before(data: bytes, begin: int) -> dict[str, Any]:
     """The fields of the document that stand before its entries, such as the groups and their members."""
     head = data[: max(data.rfind(b'"entries"', 0, begin), 0)].rstrip(b" \t\r\n,")
-    try:
-        found = loads(head + b"}")
-    except InputError:
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return object_of(head + b"}") or {}
 
 
 def _of(top: object, form: str, damage: str, good_bytes: int) -> Document:

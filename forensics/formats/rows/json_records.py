@@ -147,8 +147,13 @@ def record_of(text: bytes) -> dict[str, object] | None:
     text = text.strip().removeprefix(b"\xef\xbb\xbf")
     if not (text.startswith(b"{") and text.endswith(b"}")):
         return None
+    return object_of(text)
+
+
+def object_of(data: bytes) -> dict[str, object] | None:
+    """A document as the JSON object that it is; None for anything else."""
     try:
-        found = loads(text)
+        found = loads(data)
     except InputError:
         return None
     return cast("dict[str, object]", found) if isinstance(found, dict) else None

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, field
 
-from forensics.errors import InputError, MissingPackage, NotMine
+from forensics.errors import MissingPackage, NotMine
 from forensics.formats.kit import Limits, Opened, Out, Sniff, ingester
 from forensics.formats.rows.facts import write_facts
+from forensics.formats.rows.json_records import object_of
 from forensics.formats.rows.metrics import nanoseconds
 from forensics.formats.tfevents._event import SESSION_START, Event, Value, WireError, parse_event, values
 from forensics.io.optional import optional
-from forensics.io.tolerant_json import dumps, loads
+from forensics.io.tolerant_json import dumps
 
 if TYPE_CHECKING:  # these need numpy, which a run without event files does not load for them
     from forensics.formats.tfevents._points import Points
@@ -209,13 +210,6 @@ def hparams_of(raw: bytes) -> Iterator[tuple[str, object, str]]:
 
 def config_of(tag: str, text: str) -> Iterator[tuple[str, object, str]]:
     """Facts of a text that is one JSON object, its keys below the tag; nothing for other text."""
-    if not text.lstrip().startswith("{"):
-        return
-    try:
-        data = loads(text.encode("utf-8", "replace"))
-    except InputError:
-        return
-    if isinstance(data, dict):
-        stem = tag.removesuffix("/text_summary")
-        for key, value in cast("dict[str, object]", data).items():
-            yield f"{stem}.{key}", value, "config"
+    data = object_of(text.encode("utf-8", "replace")) if text.lstrip().startswith("{") else None
+    for key, value in (data or {}).items():
+        yield f"{tag.removesuffix('/text_summary')}.{key}", value, "config"

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from forensics.errors import InputError
+from forensics.formats.rows.json_records import object_of
 from forensics.io.reading import Opened
-from forensics.io.tolerant_json import dumps, loads
+from forensics.io.tolerant_json import dumps
 from forensics.patterns import lazily
 
 _BASE = lazily(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
@@ -61,19 +61,11 @@ def described(around: Sequence[bytes], *, cut: bool) -> tuple[dict[str, object],
         inner = body.removeprefix(b"{") if place == 0 else body
         if place == len(around) - 1 and around[0].strip(_BLANK) and not cut:
             inner = inner.removesuffix(b"}") if inner.endswith(b"}") else inner + b"{"
-        fields = _object(b"{" + inner.strip(_BLANK) + b"}")
+        fields = object_of(b"{" + inner.strip(_BLANK) + b"}")
         if fields is None:
             lost_bytes += len(body)
         found |= fields or {}
     return found, lost_bytes
-
-
-def _object(data: bytes) -> dict[str, object] | None:
-    try:
-        found = loads(data)
-    except InputError:
-        return None
-    return cast("dict[str, object]", found) if isinstance(found, dict) else None
 
 
 def facts(described: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -12,14 +12,13 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import cast
 
-from forensics.formats.kit import InputError, Limits, Opened, Out, Sniff, ingester
-from forensics.formats.rows.json_records import number
+from forensics.formats.kit import Limits, Opened, Out, Sniff, ingester
+from forensics.formats.rows.json_records import number, object_of
 from forensics.formats.rows.metrics import MetricRows, int64
 from forensics.formats.trackers._tables import LOG, TRACKIO, every_row, open_tables, settle_database, text, variant
 from forensics.formats.trackers.points import Point, TrackedPoints, TrackerFacts
 from forensics.io.sqlite import pages as sqlite_pages
 from forensics.io.sqlite.pages import Database, Row, Table
-from forensics.io.tolerant_json import loads
 
 _COLUMNS = ("run_id", "run_name", "timestamp", "step", "metrics")
 _NESTING = 3
@@ -62,7 +61,7 @@ def _table(db: Database, tables: Mapping[str, Table], name: str, points: Tracked
     names: dict[str, str] = {}
     for row in every_row(db, tables, name, _COLUMNS, out, like=_is_record):
         run_id, run_name, stamp, step, document = row.cells
-        record = _object(text(document))
+        record = object_of(text(document).encode("utf-8", "replace"))
         if record is None:
             out.issue("row-not-json", "the metrics of a row are no JSON object", byte=row.byte or 0)
             continue
@@ -71,14 +70,6 @@ def _table(db: Database, tables: Mapping[str, Table], name: str, points: Tracked
         for key, value in _numbers(record):
             points.add(Point(run, key, value, int64(number(step)), when, row.byte))
     return names
-
-
-def _object(document: str) -> dict[str, object] | None:
-    try:
-        found = loads(document.encode("utf-8", "replace"))
-    except InputError:
-        return None
-    return cast("dict[str, object]", found) if isinstance(found, dict) else None
 
 
 def _numbers(record: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
@@ -109,7 +100,7 @@ def _configs(db: Database, table: Table, facts: TrackerFacts) -> dict[str, str]:
     found = [row.cells for row in sqlite_pages.rows(db, table, ("run_name", "config"))][:1000]
     for index, (run, document) in enumerate(found):
         under = told[text(run)] = "" if index == len(found) - 1 else f"runs.{text(run)}."
-        for key, value in (_object(text(document)) or {}).items():
+        for key, value in (object_of(text(document).encode("utf-8", "replace")) or {}).items():
             if not key.startswith("_"):
                 facts.setting(key, value, under)
     return told
