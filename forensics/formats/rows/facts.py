@@ -20,6 +20,27 @@ def write_facts(out: Out, rows: Iterable[tuple[str, object, str]], line: int | N
         out.rows("facts", {**lines, "key": keys, "value": texts, "family": families})
 
 
+#: Facts of one tracked run, and characters of the JSON of one of them.
+MOST_KEYED, KEYED_CHARS = 20_000, 10_000
+
+
+class KeyedFacts(Struct):
+    """What a tracker states, by family and key; a later value replaces an earlier one."""
+
+    known: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+
+    def put(self, family: str, key: str, value: object) -> None:
+        """Note one value, as JSON."""
+        if len(self.known) < MOST_KEYED or (family, key) in self.known:
+            self.known[family, key] = dumps(value, compact=True).decode()[:KEYED_CHARS]
+
+    def write(self, out: Out) -> None:
+        """Hand everything to the sink."""
+        if self.known:
+            families, keys = zip(*self.known, strict=True)
+            out.rows("facts", {"key": keys, "value": [*self.known.values()], "family": families})
+
+
 MOST, _KEY_CHARS, _VALUE_CHARS = 10_000, 300, 4_000
 
 

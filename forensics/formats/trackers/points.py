@@ -7,17 +7,17 @@ later time is. Facts are settings, versions and the end of runs; nothing that na
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct, field
 
 from forensics.formats.rows.attempts import Attempts
+from forensics.formats.rows.facts import KeyedFacts
 from forensics.formats.rows.metrics import At, MetricRows, int64
 from forensics.formats.rows.out import Out
 from forensics.io.tolerant_json import dumps
 from forensics.patterns import lazily
 
-_MOST, _CHARS = 20_000, 10_000
 _WITHHELD = lazily(
     r"(?i)mlflow\.(?:user|note\.|log-model\.|source\.git\.(?:repo|branch)|databricks\.|docker\.)"
     r"|(?:^|[._/])(?:user|user_?name|e-?mail|host_?name|password|secret|token|api_?key)$"
@@ -27,10 +27,8 @@ _FAMILIES = {"mlflow.source.git.commit": "versions", "mlflow.source.name": "env"
 STATUS = ("", "RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
 
 
-class TrackerFacts(Struct):
+class TrackerFacts(KeyedFacts):
     """What is known; facts of any run but the last go under `runs.<n>.`, so that one run's settings are never mixed."""
-
-    known: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
     def setting(self, key: str, value: object, under: str = "") -> None:
         """Note a parameter of a run."""
@@ -44,17 +42,9 @@ class TrackerFacts(Struct):
         text = value.replace("\\", "/").rsplit("/", 1)[-1] if key == "mlflow.source.name" else value
         self.put(_FAMILIES.get(key, "env"), f"{under}{key}" if key in _FAMILIES else f"{under}tag.{key}", text)
 
-    def put(self, family: str, key: str, value: object) -> None:
-        """Note one value, as JSON."""
-        if len(self.known) < _MOST:
-            self.known[family, key] = dumps(value, compact=True).decode()[:_CHARS]
-
     def write(self, out: Out) -> None:
         """Hand everything to the sink."""
-        rows = list(self._rows())
-        if rows:
-            families, keys, values = zip(*rows, strict=True)
-            out.rows("facts", {"key": keys, "value": values, "family": families})
+        super().write(out)
         if self.known.get(("exit", "mlflow.status")) == '"KILLED"':
             out.rows("events", self._killed())
 
@@ -70,10 +60,6 @@ class TrackerFacts(Struct):
             "text": ["the tracker recorded that the run was killed (mlflow.status = KILLED)"],
             "attrs": [dumps(attrs, compact=True).decode()],
         }
-
-    def _rows(self) -> Iterator[tuple[str, str, str]]:
-        for (family, key), value in self.known.items():
-            yield family, key, value
 
 
 _SEVERAL = 2

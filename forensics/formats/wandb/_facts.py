@@ -7,16 +7,17 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import cast
 
-from msgspec import Struct, field
+from msgspec import field
 
 from forensics.dialects.settings.command_lines import options
 from forensics.errors import InputError
+from forensics.formats.rows.facts import KEYED_CHARS, MOST_KEYED, KeyedFacts
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.secrets import HIDDEN, masked, without_forms
 from forensics.formats.wandb._define import Definition
 from forensics.formats.wandb._items import Leaf, Names, flat, items, leaves, parts
 from forensics.formats.wandb._marks import stamp_ns
-from forensics.io.tolerant_json import dumps, loads
+from forensics.io.tolerant_json import loads
 from forensics.patterns import lazily
 
 #: Family and key of the facts of a message, by the numbers of its fields; a remote may hold a name or a password.
@@ -46,22 +47,15 @@ SLURM_KEYS = lazily(
     r"(?i)(?:slurm_)?(?:job_?id|job_?name|node_?list|n?nodes|num_nodes|ntasks|partition|restart_count)\Z"
 )
 _SECRET = lazily(r"(?i)(--?[\w.-]*(?:key|token|secret|passw)[\w.-]*)(=.*)?\Z", re.DOTALL)
-_MOST, _CHARS = 20_000, 10_000
 #: Keys that a config or summary record deletes.
 _REMOVE = 2
 
 
-class Facts(Struct):
-    """What is known, by family and key; a later value replaces an earlier one."""
+class Facts(KeyedFacts):
+    """What is known of a run, its summary apart until it is complete."""
 
-    known: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     version: str = ""
     _summary: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
-
-    def put(self, family: str, key: str, value: object) -> None:
-        """Note one value, as JSON."""
-        if len(self.known) < _MOST or (family, key) in self.known:
-            self.known[family, key] = dumps(value, compact=True).decode()[:_CHARS]
 
     def config(self, data: bytes, at: int, end: int) -> None:
         """Note the settings of a config record."""
@@ -74,8 +68,8 @@ class Facts(Struct):
         Raises `WireError` when the bytes are no such message.
         """
         for key, value in items(data, at, end):
-            if not key.startswith(b"_") and (key in self._summary or len(self._summary) < _MOST):
-                self._summary[key] = value if len(value) <= _CHARS else b""
+            if not key.startswith(b"_") and (key in self._summary or len(self._summary) < MOST_KEYED):
+                self._summary[key] = value if len(value) <= KEYED_CHARS else b""
         for key, _ in items(data, at, end, _REMOVE):
             self._summary.pop(key, None)
 
@@ -174,9 +168,7 @@ class Facts(Struct):
     def write(self, out: Out) -> None:
         """Hand everything to the sink."""
         self._summed_up()
-        if self.known:
-            families, keys = zip(*self.known, strict=True)
-            out.rows("facts", {"key": keys, "value": [*self.known.values()], "family": families})
+        super().write(out)
 
 
 def without_secrets(arguments: list[str]) -> list[str]:
