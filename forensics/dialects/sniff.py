@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 
 import polars as pl
 
@@ -12,18 +12,12 @@ from forensics.dialects import _lines, prefixes
 from forensics.dialects.spec import Dialect
 from forensics.patterns import compiled, lazily
 
-#: How a named group begins; two patterns may use one name. No dialect looks for these characters themselves.
-_NAMED = lazily(r"\(\?P<\w+>")
-
 #: The pieces of a pattern: an escape, a class, how often the piece before it is there, any other character.
 _PIECE = lazily(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[*+?]\??|\{\d+,?\d*\}\??|.", re.DOTALL)
 _IS_CLASS, _IS_COUNT = lazily(r"\\[A-Za-z]|\[."), lazily(r"[*+?]|\{\d")
 _BETWEEN = frozenset("^$.()")
 #: A pattern with a character by its number, or that does not tell letters or spaces apart.
 _UNSURE = lazily(r"\\[xuUNpP0-9]|\(\?[a-zA-Z]*[ix]")
-
-#: So many segments are searched one by one in less time than a query takes.
-FEW = 200
 
 
 def score(dialect: Dialect, sample: pl.Series) -> int:
@@ -43,44 +37,13 @@ def score(dialect: Dialect, sample: pl.Series) -> int:
 
 def active(dialects: Sequence[Dialect], sample: pl.Series) -> list[Dialect]:
     """The dialects that at least one sampled segment fits, best first; ties keep their order."""
-    if len(sample) <= FEW:
-        texts = sample.to_list()
-        possible = [dialect for dialect in dialects if _may_fit(dialect, texts)]
-    else:
-        possible = _possible(dialects, sample)
-    scored = [(_score_or_none(d, sample), d) for d in possible]
+    texts: list[str] = sample.to_list()
+    scored = [(_score_or_none(d, sample), d) for d in dialects if _may_fit(d, texts)]
     return [d for n, d in sorted(scored, key=lambda pair: -pair[0]) if n > 0]
 
 
-def _possible(dialects: Sequence[Dialect], sample: pl.Series) -> list[Dialect]:
-    """The dialects that may fit: a needle of theirs is in the sample, or a pattern of `sniff` fits; one query for all.
-
-    A run of a thousand ranks leaves thousands of small logs, and a query for each dialect and file takes minutes.
-    """
-    patterns = tuple(dict.fromkeys(pattern for dialect in dialects for pattern in dialect.sniff))
-    try:
-        near = sample.filter(sample.str.contains(_either(patterns))) if patterns else sample.clear()
-        tests = (pl.col("text").str.contains(pattern).any().alias(pattern) for pattern in patterns)
-        hits = near.to_frame("text").select_seq(tests).row(0) if len(near) else ()
-    except pl.exceptions.PolarsError:
-        return list(dialects)
-    fits = {pattern for pattern, hit in zip(patterns, hits, strict=False) if hit}
-    text = "\n".join(sample.drop_nulls().to_list())
-    return [d for d in dialects if (fits & set(d.sniff) if d.sniff else _has_needle(d, text))]
-
-
-@lru_cache(maxsize=8)
-def _either(patterns: tuple[str, ...]) -> str:
-    """One pattern that fits wherever any of them does: most logs are no known trainer's, and one answer is enough."""
-    return "|".join(f"(?:{_NAMED.sub('(?:', pattern)})" for pattern in patterns)
-
-
-def _has_needle(dialect: Dialect, text: str) -> bool:
-    return any(line.meaning == "metrics" and line.needle in text for line in dialect.lines)
-
-
 def _may_fit(dialect: Dialect, texts: list[str]) -> bool:
-    """Whether a pattern of the dialect fits one of a few segments; it is compiled where one holds its needle."""
+    """Whether a pattern of the dialect fits one of the segments; it is compiled where one holds its needle."""
     marks = [(needle_of(pattern), pattern) for pattern in dialect.sniff]
     records = [(line.needle, line.pattern) for line in dialect.lines if line.meaning == "metrics"]
     near = ((pattern, text) for needle, pattern in marks or records for text in texts if needle in text)
