@@ -22,19 +22,19 @@ from forensics.analyses.memory._form import ABSURD
 from forensics.analyses.memory.capacity import Capacity, capacity_of
 from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
-from forensics.case.series import index_of, placed_rows
-from forensics.case.steps import at, key_of, parts, rises, step_of
+from forensics.case.series import Index, index_of
+from forensics.case.steps import rises, step_of
 from forensics.io.columns import owned
 from forensics.patterns import lazily
 from forensics.stats.spread import Floats
 from forensics.stats.trend import line_of
-from forensics.store.packed import PLACE, Packed
+from forensics.store.packed import Packed
 from forensics.store.run import Run, derived
 from forensics.values import replace
 
 Kind = Literal["instant", "interval peak", "cumulative peak", "peak", "cache"]
-_KEY = ("source", "attempt", "rank", "raw_name")
-_HELD = ("seq", "value", PLACE)
+#: Source, rank, attempt and printed name.
+_Own = tuple[str, int | None, int, str]
 #: So many series are judged at most, those with most records first.
 _MOST_SERIES = 512
 _DEVICE = lazily(r"gpu[._/ ]?(\d{1,3})[._/ ]", re.IGNORECASE)
@@ -166,48 +166,47 @@ class Series:
 @derived
 def series_of(run: Run) -> tuple[Series, ...]:
     """Every memory series of a run with at least one finite value, by source, rank, attempt and name."""
-    found = (
-        placed_rows(run, pl.col("name").is_in([*MEANINGS]))
-        .filter(pl.col("value").abs() < ABSURD)
-        .select(pl.col("attempt").fill_null(0), "source", "rank", "name", "raw_name", *_HELD, at())
-        .collect()
-    )
-    if found.is_empty():
+    index, every = index_of(run), list[tuple[_Own, NDArray[np.integer[Any]]]]()
+    for own, series in _series_of(index).items():
+        rows = index.records(series)
+        rows = rows[np.abs(index.table.numbers("value", rows)) < ABSURD]
+        if len(rows):
+            every.append((own, rows))
+    if not every:
         return ()
-    capacity, table = capacity_of(run), index_of(run).table
-    series = sorted(parts(found, _KEY), key=_place)
-    fewest = sorted((part.height for part in series), reverse=True)[:_MOST_SERIES][-1]
-    made = [_one(_in_order(part), capacity, table) for part in series if part.height >= fewest][:_MOST_SERIES]
+    every.sort(key=lambda pair: tuple((part is not None, part) for part in pair[0]))  # what is not known first
+    fewest = sorted((len(rows) for _, rows in every), reverse=True)[:_MOST_SERIES][-1]
+    capacity = capacity_of(run)
+    made = [_one(own, rows, capacity, index.table) for own, rows in every if len(rows) >= fewest][:_MOST_SERIES]
     return tuple(_with_gap(one, made, capacity) for one in made)
 
 
-def _place(part: pl.DataFrame) -> tuple[tuple[bool, Any], ...]:
-    """Sort key of a series, what is not known first."""
-    return tuple((value is not None, value) for value in key_of(part, ("source", "rank", "attempt", "raw_name")))
+def _series_of(index: Index) -> dict[_Own, list[int]]:
+    """Which of the index's series belong to each memory series, by its source, rank, attempt and printed name."""
+    found: dict[_Own, list[int]] = {}
+    for i, key in enumerate(index.keys.select("source", "rank", "attempt", "raw_name", "name").iter_rows()):
+        if key[4] in MEANINGS:
+            found.setdefault((key[0], key[1], key[2] or 0, key[3]), []).append(i)
+    return found
 
 
-def _in_order(part: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a series in the order of its records: of a million rows a sort takes three times their memory."""
-    return part if rises(part["seq"]) else part.sort("seq", nulls_last=False, maintain_order=True)
-
-
-def _one(part: pl.DataFrame, capacity: Capacity, table: Packed) -> Series:
-    by_step = part["at"].null_count() == 0
+def _one(own: _Own, places: NDArray[np.integer[Any]], capacity: Capacity, table: Packed) -> Series:
+    steps = table.steps(places)
+    by_step = not steps.null_count()
     # a step that is printed twice, as by several lines of one report, is judged by its last record
-    if by_step and not rises(part["at"]):
-        part = part.unique("at", keep="last", maintain_order=True).sort("at", maintain_order=True)
-    x = part["at"].to_numpy().astype(np.float64) if by_step else np.arange(part.height, dtype=np.float64)
-    y = part["value"].to_numpy()
-    head = part.row(0, named=True)
-    meaning, printed = MEANINGS[head["name"]], printed_unit(y)
-    kind = _kind(meaning, y)
+    if by_step and not rises(steps):
+        known, last = np.unique(steps.to_numpy()[::-1], return_index=True)
+        steps, places = pl.Series(owned(known)), places[len(places) - 1 - last]
+    (source, rank, attempt, raw_name), name = own, str(table.value("name", int(places[0])))
+    meaning, y = MEANINGS[name], table.numbers("value", places)
+    kind, printed = _kind(meaning, y), printed_unit(y)
+    x = steps.to_numpy().astype(np.float64) if by_step else np.arange(len(places), dtype=np.float64)
     upward = -y if meaning.falls else y
     quantum = QUANTUM_GIB if meaning.unit == "GiB" else 0.01
     form = form_of(x, upward, quantum=quantum, printed=printed, cumulative=kind in {"cumulative peak", "cache"})
-    device = _device(head["raw_name"])
     return Series(
-        head["source"], head["attempt"], head["rank"], device, head["name"], head["raw_name"], meaning, kind, by_step,
-        part[PLACE].to_numpy(), table, form, printed, capacity=capacity.of(meaning),
+        source, attempt, rank, _device(raw_name), name, raw_name, meaning, kind, by_step,
+        places, table, form, printed, capacity=capacity.of(meaning),
     )  # fmt: skip
 
 
@@ -249,7 +248,7 @@ def _with_gap(one: Series, every: list[Series], capacity: Capacity) -> Series:
     """Add the shape of reserved less allocated memory, and the step at which reserved memory would be full."""
     partner = next(_partners(one, every), None)
     held = _held(one, partner)
-    reach = reach_of(held.form, held.x, held.y, capacity.room(held.meaning))
+    reach = reach_of(held.form, held.x, held.y, capacity.room(held.meaning)) if held.form.grows else None
     if reach is not None and held.meaning.quantity in {"allocated", "peak_allocated"}:
         reach = replace(reach, at_the_latest=True)
     if partner is None:

@@ -49,9 +49,10 @@ def form_of(
     `quantum` is the least change of what is measured, `printed` the unit of the last printed digit (0 when exact), and
     `cumulative` says that the value can only rise.
     """
-    good = np.isfinite(x) & (np.abs(y) < ABSURD)
-    where = np.flatnonzero(good)
-    x, y = x[good], y[good]
+    good, where = np.isfinite(x) & (np.abs(y) < ABSURD), range(len(y))
+    if not good.all():
+        where = np.flatnonzero(good)
+        x, y = x[good], y[good]
     if len(y) < FEWEST:
         return Form("unknown", len(y), note=f"fewer than {FEWEST} samples")
     x, y, tops, per = thinned(x, y)
@@ -63,7 +64,7 @@ def form_of(
     return _in_samples(replace(form, warmup=skip, noise=noise, level=median_of(y)), where, skip, per)
 
 
-def _in_samples(form: Form, where: np.ndarray, skip: int, per: int) -> Form:
+def _in_samples(form: Form, where: np.ndarray | range, skip: int, per: int) -> Form:
     """Turn indices of thinned samples without warm-up into indices of the series as given."""
 
     def at(index: int) -> int:
