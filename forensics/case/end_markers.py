@@ -13,7 +13,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.series import metric_rows, of_each_source, record_pieces
-from forensics.case.steps import ends, rises
+from forensics.case.steps import rises
 from forensics.knowledge.errors import telling
 from forensics.store.run import Run, derived
 
@@ -23,6 +23,8 @@ _TRAILING_STEPS = 3
 _CLOSING_LINES = 6
 #: A rank that logs this many later steps has survived its error; fewer may be output that was still in a buffer.
 SURVIVED_STEPS = 3
+#: What records of one step have in common between which nothing else is printed: those of a text log differ in lines.
+_OF_A_STEP = ("step", "line", "rank")
 
 
 class Mark(Struct, frozen=True):
@@ -156,8 +158,7 @@ def _placed(run: Run, pieces: Iterable[pl.LazyFrame], step: pl.Expr) -> dict[str
         )
         for rows in pieces
     )
-    told = (ends(piece.collect(), "source", "rank", "line", "step", rising=("at",)).drop("line") for piece in rows)
-    return {source: _steps_of(part) for source, part in of_each_source(run, *(part.lazy() for part in told)).items()}
+    return {s: _steps_of(part) for s, part in of_each_source(run, *rows, same=_OF_A_STEP, rising=("at",)).items()}
 
 
 def _steps_of(part: pl.DataFrame) -> Steps:

@@ -15,7 +15,7 @@ from forensics.case.joined.stores import counted_record_pieces, counted_records
 from forensics.case.processes.attempts import attempts
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
 from forensics.case.series import metric_rows, of_each_source
-from forensics.case.steps import at, ends, of_training, rises
+from forensics.case.steps import at, of_training, rises
 from forensics.knowledge.errors import telling
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.store.run import Run, derived
@@ -192,8 +192,7 @@ def _last_epoch_is_full(run: Run) -> bool:
 @derived
 def _steps(run: Run) -> tuple[int | None, int | None, int]:
     """The first and the last step of the last attempt's training records, and the usual distance of two."""
-    pieces = (ends(_trained(piece).collect(), "source", "attempt", "at") for piece in counted_record_pieces(run))
-    rows = of_each_source(run, *(piece.lazy() for piece in pieces))
+    rows = of_each_source(run, *map(_trained, counted_record_pieces(run)), same=("at", "attempt"))
     if not rows:
         return None, None, 0
     furthest = max(map(_of_last_attempt, rows.values()), key=lambda steps: int(str(steps.max())))

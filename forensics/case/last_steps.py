@@ -18,7 +18,7 @@ from msgspec import Struct
 from forensics.case.epochs import counts_epochs, epoch_scale
 from forensics.case.progress import ledger, same_process
 from forensics.case.series import of_each_source, record_pieces
-from forensics.case.steps import are_sorted, at, ends, key_of, parts
+from forensics.case.steps import are_sorted, at, key_of, parts
 from forensics.store.run import Run, derived
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
@@ -101,8 +101,7 @@ def reached(run: Run) -> Iterator[tuple[str, pl.DataFrame]]:
         )
         for rows in record_pieces(run)
     )
-    told = (ends(piece.collect(), "source", "rank", "step", rising=("seq", "at", "t_ns")) for piece in pieces)
-    found = of_each_source(run, *(rows.lazy().with_columns(pl.col("t_ns").fill_null(-1)) for rows in told))
+    found = of_each_source(run, *pieces, same=("step", "rank"), rising=("seq", "at", "t_ns"))
     counted = {key_of(part, ["source"])[0]: part.drop("source") for part in parts(_counted(run), ["source"])}
     for source in [*found, *(source for source in counted if source not in found)]:
         rows = found.pop(source, None)
@@ -111,7 +110,7 @@ def reached(run: Run) -> Iterator[tuple[str, pl.DataFrame]]:
         every = [one for one in (rows, counted.get(source)) if one is not None]
         joined = every[0] if len(every) == 1 else pl.concat(every, how="diagonal_relaxed")
         ordered = joined if are_sorted(joined.select("seq", "at")) else joined.sort("seq", "at", maintain_order=True)
-        yield source, ordered.select("rank", "at", "step", "t_ns", "printed")
+        yield source, ordered.select("rank", "at", "step", pl.col("t_ns").fill_null(-1), "printed")
 
 
 @derived
@@ -135,7 +134,7 @@ def _counted(run: Run) -> pl.DataFrame:
             "seq",
             at=pl.coalesce("line", "byte", "seq").fill_null(0) - 1,
             step="done",
-            t_ns=pl.col("t_ns").fill_null(-1),
+            t_ns="t_ns",
             printed=pl.lit(value=True),
         )
         .collect()

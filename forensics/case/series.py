@@ -18,7 +18,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.case.inferred import understood
-from forensics.case.steps import key_of, of_training, parts
+from forensics.case.steps import ends, key_of, of_training, parts
 from forensics.io.columns import owned
 from forensics.store.even import Even, evened
 from forensics.store.packed import PLACE, RECORD, Packed
@@ -199,15 +199,21 @@ def record_pieces(run: Run, *, without: pl.DataFrame | None = None) -> Iterator[
         yield table.lazy_records(records.slice(first, _PIECE_RECORDS))
 
 
-def of_each_source(run: Run, *rows: pl.LazyFrame) -> dict[str, pl.DataFrame]:
+def of_each_source(
+    run: Run, *rows: pl.LazyFrame, same: Sequence[str] = (), rising: Sequence[str] = ()
+) -> dict[str, pl.DataFrame]:
     """Collect metric rows or records by their `source`, in the order of their first ones; no entry holds none.
+
+    With `same`, columns that say what is looked for, of equal rows the first and the last are kept (`case.steps.ends`).
 
     In a run of one file its name is no column: with each of a million records it would take 16 MB. What is given in
     pieces, as `record_pieces` gives it, is large, and whole numbers take no more bytes than they need.
     """
     sources: list[str] = keys_of(run)["source"].unique().to_list()
     alone = sources[0] if len(sources) == 1 else None
+    every_same = (*same, "source") if same and alone is None else same
     collected = ((piece if alone is None else piece.drop("source")).collect() for piece in rows)
+    collected = (ends(piece, *every_same, rising=rising) if same else piece for piece in collected)
     every = [one if len(rows) == 1 else _shortened(one) for one in collected]
     found = every[0] if len(every) == 1 else pl.concat(every, how="vertical_relaxed")
     every.clear()

@@ -79,10 +79,17 @@ def ends(rows: pl.DataFrame, *same: str, rising: Sequence[str] = ()) -> pl.DataF
     With `rising`, columns that none of its rows is null in and none falls in: any place between two kept rows then has
     the same row before it, in what the stretch holds.
     """
-    equal = [pl.col(name).eq_missing(pl.col(name).shift()) for name in same]
-    risen = [(pl.col(name) >= pl.col(name).shift()).fill_null(value=False) for name in rising]
-    goes_on = pl.all_horizontal(*equal, *risen) & (pl.int_range(pl.len()) > 0)
-    return rows.filter(~(goes_on & goes_on.shift(-1, fill_value=False)))
+    count = max(rows.height - 1, 0)
+    goes_on = np.ones(count, np.bool_)
+    for name in (*same, *rising):
+        before, after = rows[name].head(count), rows[name].slice(1)
+        if name in rising:
+            goes_on &= (after >= before).fill_null(value=False).to_numpy()
+        elif before.null_count() < count or after.null_count() < count:
+            goes_on &= after.eq_missing(before).to_numpy()
+        if not goes_on.any():
+            return rows
+    return rows.filter(~pl.Series(np.concatenate([[False], goes_on[:-1] & goes_on[1:], [False]])))
 
 
 def rises(numbers: pl.Series) -> bool:
