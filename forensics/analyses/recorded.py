@@ -75,10 +75,7 @@ def _most(one: Recording, own: pl.DataFrame | None, index: Index) -> Recorded | 
     if own is None:
         return None
     most = _first_with_most(own)
-    each = (index.steps([own]).drop_nulls().to_numpy() for own in most["series"])
-    ends = [(int(steps.min()), int(steps.max())) for steps in each if len(steps)]
-    first, last = (min(low for low, _ in ends), max(high for _, high in ends)) if ends else (None, None)
-    return Recorded(one.signal, one.label, most["source"], most["records"], first, last)
+    return Recorded(one.signal, one.label, most["source"], most["records"], *index.reach(most["series"]))
 
 
 def _first_with_most(rows: pl.DataFrame) -> Mapping[str, Any]:

@@ -63,9 +63,13 @@ class Index(Struct, frozen=True, eq=False):
         seqs = np.nan_to_num(seqs, nan=-1) if seqs.dtype.kind == "f" else seqs  # a record without a number is the first
         return found if (seqs[1:] >= seqs[:-1]).all() else found[np.argsort(seqs, kind="stable")]
 
-    def steps(self, own: Sequence[int]) -> pl.Series:
-        """Give the steps of some of `keys` in the order of the table, as `case.steps.at` has them; null where none."""
-        return self.table.steps(self._joined(own))
+    def reach(self, own: Sequence[int]) -> tuple[int, int] | tuple[None, None]:
+        """Give the first and the last step of some of `keys`, as `case.steps.at` has them."""
+        rows = self._joined(own)
+        pieces = (rows[first : first + _PIECE_RECORDS] for first in range(0, len(rows), _PIECE_RECORDS))
+        steps = (self.table.steps(piece).drop_nulls().to_numpy() for piece in pieces)
+        ends = [(int(some.min()), int(some.max())) for some in steps if len(some)]
+        return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else (None, None)
 
     def held(self, own: Sequence[int], what: str) -> int:
         """Count the records of some of `keys`, by one of their columns as `n_finite`."""
