@@ -12,8 +12,7 @@ from forensics.analyses.hang.clock import clock_offsets
 from forensics.analyses.hang.collectives import Recorded, recorded
 from forensics.analyses.hang.complaints import Complaints, complaints
 from forensics.analyses.hang.last_seen import Seen, last_seen
-from forensics.analyses.hang.stacks import Stack, stacks
-from forensics.analyses.hang.tree import Node, prefix_tree
+from forensics.analyses.hang.stacks import Node, Stack, prefix_tree, stacks
 from forensics.analyses.hang.waits import last_common, wait_graph
 from forensics.case.errors.exits import exits
 from forensics.case.world import world

@@ -7,7 +7,8 @@ was taken nearest to the stall; gloo calls an operation that timed out completed
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -84,19 +85,23 @@ def recorded(run: Run) -> Recorded:
         .collect()
     )
     everyone = tuple(sorted(world(run)))
-    keys = _Keys(everyone)
+
+    @cache
+    def key_of(group: str, ranks: str) -> Key:
+        return group, listed(ranks) or everyone
+
     enqueued: dict[Key, dict[int, int]] = {}
     completed: dict[Key, dict[int, int]] = {}
     far = rows.filter(~pl.col("p2p")).group_by("group", "ranks", "rank", maintain_order=True).agg(
         pl.col("seq").max(), done=pl.col("seq").filter(~pl.col("pending")).max()
     )  # fmt: skip
     for group, ranks, rank, seq, done in far.iter_rows():
-        key = keys.of(group, ranks)
+        key = key_of(group, ranks)
         enqueued.setdefault(key, {})[rank] = seq
         if done is not None:
             completed.setdefault(key, {})[rank] = done
-    _add_states(run, chosen, keys, enqueued, completed)
-    pending = _pending(rows, keys)
+    _add_states(run, chosen, key_of, enqueued, completed)
+    pending = _pending(rows, key_of)
     return Recorded(frozenset(chosen), enqueued, completed, pending, families, chosen, rows, _timed_out(run))
 
 
@@ -141,40 +146,23 @@ def _dumps(run: Run) -> tuple[dict[int, str], dict[str, frozenset[int]]]:
         .group_by("source", "rank")
         .agg(pending=pending_expr().sum(), stacks=pl.col("stack").is_not_null().sum())
     )
-    told = run.scan("events").filter((pl.col("code") == "fr-dump") & pl.col("rank").is_not_null()).select(
-        "source", "rank", pending=pl.lit(0, dtype=pl.UInt32), stacks=pl.lit(0, dtype=pl.UInt32)
-    )  # fmt: skip
-    rows = (
-        pl.concat([held.select("source", "rank", "pending", "stacks"), told], how="vertical_relaxed")
-        .sort(["rank", "pending", "stacks", "source"], descending=[False, True, True, False])
-        .collect()
+    told = run.scan("events").filter((pl.col("code") == "fr-dump") & pl.col("rank").is_not_null())
+    dumps = pl.concat([held, told.select("source", "rank")], how="diagonal").with_columns(
+        pl.col("pending", "stacks").fill_null(0)
     )
+    rows = dumps.sort(["rank", "pending", "stacks", "source"], descending=[False, True, True, False]).collect()
     chosen: dict[int, str] = {}
     families: dict[str, set[int]] = {}
-    for source, rank, _, _ in rows.iter_rows():
+    for source, rank in rows.select("source", "rank").iter_rows():
         chosen.setdefault(rank, source)
         families.setdefault(_DIGITS.sub("#", source), set()).add(rank)
     return chosen, {name: frozenset(ranks) for name, ranks in families.items()}
 
 
-class _Keys(Struct):
-    everyone: tuple[int, ...]
-    _known: dict[tuple[str, str], Key] | None = None
-
-    def of(self, group: str, ranks: str) -> Key:
-        if self._known is None:
-            self._known = {}
-        key = self._known.get((group, ranks))
-        if key is None:
-            key = (group, listed(ranks) or self.everyone)
-            self._known[(group, ranks)] = key
-        return key
-
-
 def _add_states(
     run: Run,
     chosen: Mapping[int, str],
-    keys: _Keys,
+    key_of: Callable[[str, str], Key],
     enqueued: dict[Key, dict[int, int]],
     completed: dict[Key, dict[int, int]],
 ) -> None:
@@ -184,7 +172,7 @@ def _add_states(
         if rank is None or chosen.get(rank) != source:
             continue
         said: dict[str, Any] = json.loads(attrs or "{}")
-        key = keys.of(str(said.get("group", "")), str(said.get("ranks", "")))
+        key = key_of(str(said.get("group", "")), str(said.get("ranks", "")))
         sent, done = _whole(said.get("last_enqueued")), _whole(said.get("last_completed"))
         if sent is None:
             continue
@@ -202,11 +190,11 @@ def _whole(text: object) -> int | None:
         return None
 
 
-def _pending(rows: pl.DataFrame, keys: _Keys) -> dict[int, tuple[Entry, ...]]:
+def _pending(rows: pl.DataFrame, key_of: Callable[[str, str], Key]) -> dict[int, tuple[Entry, ...]]:
     kept = rows.filter("pending").group_by("rank", maintain_order=True).head(_KEPT_PER_RANK)
     found: dict[int, list[Entry]] = {}
     for row in kept.iter_rows(named=True):
-        found.setdefault(row["rank"], []).append(entry_of(row, keys.of(row["group"], row["ranks"])))
+        found.setdefault(row["rank"], []).append(entry_of(row, key_of(row["group"], row["ranks"])))
     return {rank: tuple(entries) for rank, entries in found.items()}
 
 
@@ -214,9 +202,6 @@ def entry_of(row: Mapping[str, Any], key: Key) -> Entry:
     """One row of `collectives` as a value."""
     said: dict[str, Any] = json.loads(row["attrs"] or "{}")
     src, dst = _whole(said.get("src")), _whole(said.get("dst"))
-    peer = None
-    if row["p2p"]:
-        peer = dst if src == row["rank"] else src
     return Entry(
         rank=row["rank"],
         key=key,
@@ -228,7 +213,7 @@ def entry_of(row: Mapping[str, Any], key: Key) -> Entry:
         source=row["source"],
         record=row["record"],
         site=row["site"] or "",
-        peer=peer,
+        peer=None if not row["p2p"] else dst if src == row["rank"] else src,
         p2p_seq=row["p2p_seq"],
         gloo=str(said.get("op", "")).startswith("gloo"),
     )

@@ -7,12 +7,12 @@ without any frame of a collective, so that counts as inside.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 from msgspec import Struct
 
-from forensics.case.errors.failures import Failure, standing
+from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight
 from forensics.knowledge.doing import by_frame
 from forensics.knowledge.libraries import is_library
@@ -53,9 +53,6 @@ class Stack(Struct, frozen=True):
     raised: bool = False
     line: int | None = None
 
-    def _near(self) -> str:
-        return "\n".join(f.text for f in self.frames[:_NEAR])
-
     @property
     def inside(self) -> bool:
         """Whether it waits for other ranks."""
@@ -77,7 +74,7 @@ class Stack(Struct, frozen=True):
     @property
     def starting(self) -> bool:
         """Whether it still joins the job."""
-        return stands_for("joining_frame", self._near())
+        return stands_for("joining_frame", "\n".join(f.text for f in self.frames[:_NEAR]))
 
     @property
     def ended(self) -> bool:
@@ -95,13 +92,9 @@ class Stack(Struct, frozen=True):
         for frame in self.frames[:4]:
             if is_library(frame.file) and frame is not self.frames[0]:
                 break
-            if (found := by_frame(f"{frame.function} {_base(frame.file)}")) is not None:
+            if (found := by_frame(f"{frame.function} {frame.file.rsplit('/', 1)[-1]}")) is not None:
                 return found.cause
         return ""
-
-
-def _base(file: str) -> str:
-    return file.rsplit("/", 1)[-1]
 
 
 @derived
@@ -118,15 +111,14 @@ def main_threads(run: Run) -> tuple[Stack, ...]:
         .sort("source", "seq", "depth")
         .collect()
     )
-    return tuple(
-        Stack(
-            -1 if part["rank"][0] is None else part["rank"][0],
-            tuple(Frame(r["function"] or "", r["file"] or "", r["line"]) for r in part.iter_rows(named=True)),
-            part["state"][0] or "",
-            part["source"][0],
-        )
-        for _, part in rows.group_by("source", "seq", maintain_order=True)
-    )
+    return tuple(_stack(part) for _, part in rows.group_by("source", "seq", maintain_order=True))
+
+
+def _stack(part: pl.DataFrame) -> Stack:
+    """The stack of one thread, from its rows in order."""
+    frames = tuple(Frame(r["function"] or "", r["file"] or "", r["line"]) for r in part.iter_rows(named=True))
+    rank = part["rank"][0]
+    return Stack(-1 if rank is None else rank, frames, part["state"][0] or "", part["source"][0])
 
 
 def _raised(run: Run) -> dict[int, Stack]:
@@ -137,13 +129,10 @@ def _raised(run: Run) -> dict[int, Stack]:
             stack = Stack(
                 failure.rank, tuple(map(_frame, failure.stack)), "", failure.source, raised=True, line=failure.line
             )
-            if failure.weight is Weight.STOP or (_waits(failure) and stack.inside):
+            waits = failure.weight in {Weight.CLOSED, Weight.TIMEOUT} and stack.inside
+            if failure.weight is Weight.STOP or waits:
                 found.setdefault(failure.rank, stack)
     return found
-
-
-def _waits(failure: Failure) -> bool:
-    return failure.weight in {Weight.CLOSED, Weight.TIMEOUT}
 
 
 def _frame(text: str) -> Frame:
@@ -180,12 +169,8 @@ def _dumped(run: Run) -> dict[int, Stack]:
         .sort("rank", "depth")
         .collect()
     )
-    found: dict[int, Stack] = {}
-    for (rank,), part in rows.group_by("rank", maintain_order=True):
-        frames = tuple(Frame(r["function"] or "", r["file"] or "", r["line"]) for r in part.iter_rows(named=True))
-        number = int(str(rank))
-        found[number] = Stack(number, frames, part["state"][0] or "", part["source"][0])
-    return found
+    threads = (_stack(part) for _, part in rows.group_by("rank", maintain_order=True))
+    return {thread.rank: thread for thread in threads}
 
 
 def _chosen(threads: pl.DataFrame) -> dict[int, tuple[str, int]]:
@@ -200,3 +185,57 @@ def _chosen(threads: pl.DataFrame) -> dict[int, tuple[str, int]]:
     for rank, source, seq in order.select("rank", "source", "seq").iter_rows():
         found.setdefault(rank, (source, seq))
     return found
+
+
+# Stacks of all ranks as one prefix tree, outermost frame first: each node with the ranks that have it and lack it.
+
+
+class Node(Struct, frozen=True):
+    """One frame of the tree; `depth` counts from the outermost, `lack` are ranks of the parent without this frame."""
+
+    frame: str
+    depth: int
+    have: tuple[int, ...]
+    lack: tuple[int, ...]
+
+
+def prefix_tree(found: Mapping[int, Stack]) -> tuple[Node, ...]:
+    """Merge stacks from their outermost frames; frames that do not branch are given by the innermost of them.
+
+    A node is followed by its children, those that most ranks have first.
+    """
+    paths = {rank: tuple(f.text for f in reversed(stack.frames)) for rank, stack in found.items()}
+    return tuple(_walk(paths))
+
+
+def _walk(paths: Mapping[int, Sequence[str]]) -> Iterator[Node]:
+    todo = list(reversed(list(_children(paths, tuple(sorted(paths)), 0))))
+    depth = [0] * len(todo)
+    while todo:
+        (have, lack, place), deep = todo.pop(), depth.pop()
+        end = _straight(paths, have, place)
+        yield Node(paths[have[0]][end - 1], deep, have, lack)
+        below = list(reversed(list(_children(paths, have, end))))
+        todo.extend(below)
+        depth.extend([deep + 1] * len(below))
+
+
+def _children(
+    paths: Mapping[int, Sequence[str]], ranks: tuple[int, ...], place: int
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], int]]:
+    """Group ranks by their frame at a place: who has it, who lacks it."""
+    groups: dict[str, list[int]] = {}
+    for rank in ranks:
+        if place < len(paths[rank]):
+            groups.setdefault(paths[rank][place], []).append(rank)
+    for having in sorted(groups.values(), key=lambda r: (-len(r), r)):
+        inside = set(having)
+        yield tuple(having), tuple(r for r in ranks if r not in inside), place
+
+
+def _straight(paths: Mapping[int, Sequence[str]], ranks: tuple[int, ...], place: int) -> int:
+    """Follow frames that all of these ranks share; give the place after them."""
+    first, end = paths[ranks[0]], place
+    while end < len(first) and all(end < len(paths[r]) and paths[r][end] == first[end] for r in ranks):
+        end += 1
+    return end

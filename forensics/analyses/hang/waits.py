@@ -114,3 +114,30 @@ def newest(run: Run) -> tuple[Entry, ...]:
     told = recorded(run)
     rows = told.rows.filter(~told.rows["p2p"]).sort("record").group_by("rank", maintain_order=True).tail(1)
     return tuple(entry_of(row, (row["group"], ())) for row in rows.sort("rank").to_dicts())
+
+
+# Device lag: a rank that holds operations pending which its peers completed. Its host went on, its device stopped.
+
+
+class Lag(Struct, frozen=True):
+    """One rank, the operations that only it did not finish (count), and the first of them."""
+
+    rank: int
+    count: int
+    first: Entry
+
+
+def device_lags(run: Run) -> Mapping[int, Lag]:
+    """Give the ranks whose device is behind that of their peers; gloo has no device."""
+    told = recorded(run)
+    found: dict[int, Lag] = {}
+    for rank, entries in told.pending.items():
+        behind = [e for e in entries if e.peer is None and not e.gloo and _done_elsewhere(told.completed, e)]
+        if behind:
+            found[rank] = Lag(rank, len(behind), behind[0])
+    return found
+
+
+def _done_elsewhere(completed: Mapping[Key, Mapping[int, int]], entry: Entry) -> bool:
+    ends = completed.get(entry.key, {})
+    return any(seq >= entry.seq for rank, seq in ends.items() if rank != entry.rank)

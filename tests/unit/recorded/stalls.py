@@ -14,10 +14,9 @@ from forensics.analyses.hang.clock import clock_offsets
 from forensics.analyses.hang.collectives import Entry, timed_out_in
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.differs import first_difference
-from forensics.analyses.hang.lag import device_lags
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.origin import unexplained_exit
-from forensics.analyses.hang.waits import last_common, newest, wait_graph
+from forensics.analyses.hang.waits import device_lags, last_common, newest, wait_graph
 from forensics.case.errors.exits import exits
 from forensics.case.errors.failures import failures, standing
 from forensics.rules.hang.decide import decision

@@ -10,8 +10,7 @@ import jsonschema
 import polars as pl
 import pytest
 
-from forensics.analyses.hang.stacks import stacks
-from forensics.analyses.hang.tree import prefix_tree
+from forensics.analyses.hang.stacks import prefix_tree, stacks
 from forensics.analyses.hang.waits import wait_graph
 from forensics.case.rank_spans import spans
 from forensics.diagnosis.hang import picture

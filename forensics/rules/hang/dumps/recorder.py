@@ -10,9 +10,8 @@ from msgspec import Struct
 from forensics.analyses.hang.collectives import recorded, timed_out_in
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.differs import first_difference
-from forensics.analyses.hang.lag import device_lags
 from forensics.analyses.hang.stacks import stacks
-from forensics.analyses.hang.waits import Wait, WaitGraph, wait_graph
+from forensics.analyses.hang.waits import Wait, WaitGraph, device_lags, wait_graph
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.rules._errors import of_failure
