@@ -18,13 +18,16 @@ from forensics.case.steps import SERIES
 from forensics.knowledge.errors import telling
 from forensics.knowledge.vocabulary import words_for
 from forensics.patterns import lazily
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 
 #: So many finite losses after a detector's last line mean that training went on; so many lines at most are a stumble.
 _SURVIVED = 2
 _STUMBLES = 3
 _NAN_SHAPE = r'"shape":\s*"nan"'
-_BLAMED = r'"role":\s*"(?:root|symptom)"'
+_BLAMED, _CONTEXT = r'"role":\s*"(?:root|symptom)"', r'"role":\s*"context"'
+_OP = r'"op":\s*"([^"]+)"'
+_BACKWARD = r"Function '(\w+Backward\d*)' returned nan values"
+_NAMED = r"(?i)(?:nan|inf|nan/inf|non-?finite)(?: values?| gradients?)? (?:in|at|for) ([A-Za-z_][\w]*(?:\.[\w]+)+)"
 #: A detector's own words for when it fired.
 _WHEN = lazily(r"(?i)\b(?:iter(?:ation)?|(?:global[_ ])?step)\b\s*(?:number|no\.?)?\s*[=#:]?\s*(\d{1,12})\b")
 
@@ -165,3 +168,37 @@ def _last_stretch(lines: list[_Line], at: pl.Series) -> _Line:
     while first and int(((at > lines[first - 1].line) & (at < lines[first].line)).sum()) <= _SURVIVED:
         first -= 1
     return lines[first]
+
+
+# What a debug aid of the run's own names as the first that was not finite: an operation, a layer, a parameter.
+
+
+class Named(Struct, frozen=True):
+    """What a line names: the event row, the name, and `frame`, the forward call that anomaly detection prints.
+
+    `says_nan` is whether a line says that a value was not finite: anomaly detection names the forward call of every
+    exception of the backward pass, whatever it was.
+    """
+
+    row: Row
+    name: str
+    frame: str
+    says_nan: bool
+
+
+@derived
+def named_operation(run: Run) -> Named | None:
+    """Give the first operation or module that a line names, by source and line; None where none does."""
+    text, attrs = pl.col("text").fill_null(""), pl.col("attrs").fill_null("")
+    nan = attrs.str.contains(_NAN_SHAPE) | pl.col("code").str.ends_with(".nan") | (pl.col("code") == "traceback")
+    named = pl.coalesce(attrs.str.extract(_OP), *(text.str.extract(p) for p in (_BACKWARD, _NAMED)))
+    rows = run.scan("events").filter(nan).with_columns(named=named).sort("source", "line", "seq").collect()
+    first = rows.filter(pl.col("named").is_not_null()).head(1)
+    if first.is_empty():
+        return None
+    row = first.row(0, named=True)
+    calls = rows.filter((pl.col("code") == "forward_call") & (pl.col("source") == row["source"]))
+    near = calls.sort((pl.col("line") - (row["line"] or 0)).abs()).head(1).rows(named=True)
+    own = nan & ~attrs.str.contains(_CONTEXT) & (pl.col("code") != "traceback")
+    says_nan = rows.filter(own | text.str.contains(_BACKWARD) | text.str.contains(_NAMED)).height > 0
+    return Named(row, str(row["named"]), attributes(near[0]["attrs"]).get("frame", "") if near else "", says_nan)

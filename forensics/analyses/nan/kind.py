@@ -9,11 +9,12 @@ from types import MappingProxyType
 import polars as pl
 from msgspec import Struct
 
-from forensics.analyses.nan.onset import SPOKEN, NanOnset, nan_onset
+from forensics.analyses.nan.onset import SPOKEN, NanOnset, before, nan_onset
 from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.case.curves.loss import curves
 from forensics.case.errors.attributes import attributes
 from forensics.case.evidence import Row
+from forensics.case.steps import SERIES
 from forensics.model import Confidence
 from forensics.stats.running import robust
 from forensics.store.run import Run, derived
@@ -179,7 +180,7 @@ def _opens_its_log(found: NanOnset) -> bool:
 def _interval(found: NanOnset) -> int:
     """The steps between the onset and the next record of its series; 0 where it has no other."""
     row = found.first.row
-    own = [pl.col(name).eq_missing(pl.lit(row[name])) for name in ("source", "attempt", "rank", "raw_name")]
+    own = [pl.col(name).eq_missing(pl.lit(row[name])) for name in SERIES]
     later = found.rows.filter(*own, pl.col("at") > row["at"])["at"]
     return 0 if later.is_empty() else int(later[0]) - row["at"]
 
@@ -228,32 +229,24 @@ def _past(found: NanOnset, role: str) -> pl.DataFrame:
     """Finite rows of one role before the onset, of the series that has most of them; the onset's own source first."""
     row = found.first.row
     rows = found.rows.filter((pl.col("role") == role) & ~pl.col("bad"))
-    own = rows.filter(pl.col("source") == row["source"])
-    if found.first.role in {"detector", "echo"}:
-        own = own.filter(pl.coalesce("line", "seq").fill_null(0) < (row["line"] or row["seq"] or 0))
-        own = own.filter(pl.col("attempt") == pl.col("attempt").max())
-    else:
-        own = own.filter((pl.col("attempt") == row["attempt"]) & (pl.col("seq") < row["seq"]))
+    own = before(found.first, rows.filter(pl.col("source") == row["source"]))
     if own.is_empty() and found.step is not None:
         own = rows.filter((pl.col("source") != row["source"]) & (pl.col("at") < found.step))
     if own.is_empty():
         return own
-    series = own.group_by("source", "attempt", "rank", "raw_name", maintain_order=True).len()
+    series = own.group_by(*SERIES, maintain_order=True).len()
     if series.height == 1:
         return own
     best = series.filter(pl.col("len") == pl.col("len").max()).head(1)
-    return own.join(best, on=["source", "attempt", "rank", "raw_name"], nulls_equal=True, maintain_order="left")
+    return own.join(best, on=[*SERIES], nulls_equal=True, maintain_order="left")
 
 
 def _tops(found: NanOnset, role: str, cfg: Alarm, within: int, window: int | None = None) -> list[Precursor]:
     """The last records before the onset, in order, each with its height above the past before the window began."""
     past = _past(found, role).tail(cfg.window + within)
-    tail = robust(past, window=window or cfg.window).tail(within)
-    rows = tail.filter(pl.col("z").is_not_null()).iter_rows(named=True)
-    kept = tail.filter(pl.col("z").is_not_null()).height
-    return [
-        Precursor(row, role, row["at"], float(row["ratio"]), float(row["z"]), kept - i) for i, row in enumerate(rows)
-    ]
+    tail = robust(past, window=window or cfg.window).tail(within).drop_nulls("z")
+    rows = enumerate(tail.iter_rows(named=True))
+    return [Precursor(row, role, row["at"], float(row["ratio"]), float(row["z"]), len(tail) - i) for i, row in rows]
 
 
 def _loss_rise(found: NanOnset, cfg: Alarm) -> Precursor | None:

@@ -96,17 +96,9 @@ def nan_onset(run: Run) -> NanOnset | None:
     # a word without a step of its own, or one that only echoes NaN weights, never beats a number
     epochs = counts_epochs(run)
     first, *others = sorted(peers, key=lambda c: (_contradicted(c, peers), c.row["source"] in epochs, *_key(c)))
-    clean = first.clean
     # a line has its place among those of its file, of which another store may hold the numbers too
     rows = watched(run, every=first.role in SPOKEN).collect()
-    return NanOnset(
-        first=first,
-        clean=clean,
-        clean_step=_clean_step(clean, first),
-        n_before=_finite_before(rows, first),
-        others=tuple(others),
-        rows=rows,
-    )
+    return NanOnset(first, first.clean, _clean_step(first), _finite_before(rows, first), tuple(others), rows)
 
 
 def lost(run: Run) -> NanOnset | None:
@@ -160,7 +152,7 @@ def _key(candidate: Candidate) -> tuple[bool, bool, int, int, int]:
         candidate.step is None,
         spoken and not candidate.own_step,
         line if candidate.step is None else candidate.step,
-        ("loss", "grad_norm", "part", "eval").index(candidate.role) if not spoken and candidate.role in _RANKED else 4,
+        _RANKED.index(candidate.role) if candidate.role in _RANKED else len(_RANKED),
         line,
     )
 
@@ -168,9 +160,9 @@ def _key(candidate: Candidate) -> tuple[bool, bool, int, int, int]:
 _RANKED = ("loss", "grad_norm", "part", "eval")
 
 
-def _clean_step(clean: Row | None, first: Candidate) -> int | None:
+def _clean_step(first: Candidate) -> int | None:
     """The step of the last clean row, unless its axis is another one than the first bad step's."""
-    step = None if clean is None else clean["at"]
+    step = None if first.clean is None else first.clean["at"]
     return step if step is None or first.step is None or step <= first.step else None
 
 
@@ -187,13 +179,19 @@ def _finite_before(rows: pl.DataFrame, first: Candidate) -> int:
     own = rows.filter((pl.col("source") == source) & told & ~pl.col("bad"))
     if clean is not None and clean["source"] != row["source"]:
         own = own.filter((pl.col("attempt") == clean["attempt"]) & (pl.col("seq") <= clean["seq"]))
-    elif first.role in SPOKEN:
-        own = own.filter(pl.coalesce("line", "seq").fill_null(0) < (row["line"] or row["seq"] or 0))
-        own = own.filter(pl.col("attempt") == pl.col("attempt").max())
     else:
-        own = own.filter((pl.col("attempt") == row["attempt"]) & (pl.col("seq") < row["seq"]))
+        own = before(first, own)
     one = own.group_by("rank", "raw_name").len()["len"].max()
     return int(str(one)) if one is not None else 0
+
+
+def before(first: Candidate, own: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a source that stand before its first bad place: of a line in the last attempt above it."""
+    row = first.row
+    if first.role not in SPOKEN:
+        return own.filter((pl.col("attempt") == row["attempt"]) & (pl.col("seq") < row["seq"]))
+    above = own.filter(pl.coalesce("line", "seq").fill_null(0) < (row["line"] or row["seq"] or 0))
+    return above.filter(pl.col("attempt") == pl.col("attempt").max())
 
 
 # Series that turn NaN together where no name says loss: generators, critics and cycles of a GAN, custom objectives.

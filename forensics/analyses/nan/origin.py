@@ -9,28 +9,25 @@ from msgspec import Struct
 
 from forensics.analyses.nan.kind import Kind, kind_of, scale_fell_first
 from forensics.analyses.nan.onset import NanOnset, nan_onset
-from forensics.analyses.nan.scale import Collapse, collapse_of
+from forensics.analyses.nan.scale import Collapse, collapse_of, overflows
 from forensics.analyses.nan.series import Status
 from forensics.case.checkpoints import judged, known
-from forensics.case.evidence import checkpoint_evidence, metric_evidence
+from forensics.case.evidence import checkpoint_evidence, event_evidence, metric_evidence
 from forensics.case.restart import restart_command
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
 from forensics.case.trainers import trainers, trainers_by_source
 from forensics.checkpoint import Checkpoint
-from forensics.model import Evidence
+from forensics.model import Evidence, EvidenceRole
 from forensics.store.run import Run, derived
 
 KindName = Literal[
-    "optimization_blowup",
-    "data_or_numerics",
-    "loss_scale_collapse",
-    "from_start",
-    "filtered_by_writer",
-    "none",
+    "optimization_blowup", "data_or_numerics", "loss_scale_collapse", "from_start", "filtered_by_writer", "none",
     "unknown",
-]
+]  # fmt: skip
 
+#: A line about a step follows its record, or comes before it, by this many lines at most.
+_BESIDE = 5
 _FINITE_NORM = "the gradient norm of its own step is finite"
 
 
@@ -73,16 +70,12 @@ class NanOrigin(Struct, frozen=True):
 def origin(run: Run) -> NanOrigin:
     """Find the origin of the NaN of the attempt that counts."""
     found, collapse = nan_onset(run), collapse_of(run)
-    if found is not None and found.status is Status.EARLIER:  # a later attempt trains on: the last one is judged
-        return NanOrigin("none", found.step, found.metric, found.clean_step, evidence=found.evidence())
-    if found is not None and found.status is Status.TRANSIENT and collapse is None:
-        return NanOrigin("none", found.step, found.metric, found.clean_step, evidence=found.evidence())
-    if (
-        found is not None
-        and (collapse is None or found.status is not Status.TRANSIENT)
-        and not scale_fell_first(found, collapse)
-    ):
-        return _with_checkpoints(run, found, kind_of(run, found), collapse)
+    if found is not None:  # a later attempt that trains on is judged, and not the earlier one
+        stumbled = found.status is Status.TRANSIENT
+        if found.status is Status.EARLIER or (stumbled and collapse is None):
+            return NanOrigin("none", found.step, found.metric, found.clean_step, evidence=found.evidence())
+        if not stumbled and not scale_fell_first(found, collapse):
+            return _with_checkpoints(run, found, kind_of(run, found), collapse)
     if collapse is not None:
         return _collapsed(run, collapse)
     nothing = run.scan("metrics").head(1).collect().is_empty()
@@ -147,9 +140,33 @@ def _proof_of_update(run: Run, found: NanOnset) -> str:
     norms = found.rows.filter((pl.col("role") == "grad_norm") & (pl.col("at") == found.clean_step))
     if norms.height and not norms["bad"].any():
         return _FINITE_NORM
+    return _skips(run, found, "gradient")
+
+
+class Skip(Struct, frozen=True):
+    """Why the update of a bad step was not made: words for a sentence, and the line that says it where one does."""
+
+    words: str
+    line: Evidence | None = None
+
+
+def skip_of(run: Run, found: NanOnset) -> Skip | None:
+    """Tell from a line beside the first bad record, else from the trainer; None where nothing says so."""
+    row = found.first.row
+    said = overflows(run.scan("events").filter(pl.col("source") == row["source"]))
+    near = said.filter((pl.col("line") - (row["line"] or 0)).abs() <= _BESIDE) if row["line"] is not None else said
+    if not near.is_empty():
+        line = event_evidence(near.row(0, named=True), EvidenceRole.RELATED)
+        return Skip("the log says that its update was skipped", line)
+    known = _skips(run, found, "gradient" if found.first.role == "grad_norm" else "loss")
+    return Skip(known) if known else None
+
+
+def _skips(run: Run, found: NanOnset, what: str) -> str:
+    """Name the trainer of the first bad place, where it skips an update whose loss or gradient is not finite."""
     wrote = trainers_by_source(run).get(str(found.first.row["source"]), ())
-    known = next((one for one in wrote if one.nan.skips == "gradient"), None)
-    return "" if known is None else f"{known.title} skips an update whose gradient is not finite"
+    known = next((one for one in wrote if one.nan.skips == what), None)
+    return "" if known is None else f"{known.title} skips an update whose {what} is not finite"
 
 
 def _restart(run: Run, best: Checkpoint | None) -> str | None:

@@ -1,17 +1,18 @@
-"""Whether the dynamic loss scale of fp16 training collapsed, and from which step on."""
+"""Whether the dynamic loss scale of fp16 training collapsed, and from which step on: its series, falls and skips."""
 
 from __future__ import annotations
 
 import polars as pl
 from msgspec import Struct
 
-from forensics.analyses.nan.loss_scale import falling, floors, overflows, scale, skipped
 from forensics.analyses.nan.series import step_after
 from forensics.case.end_markers import ends_the_log, last_lines
 from forensics.case.evidence import Row, event_evidence, metric_evidence
+from forensics.case.joined.stores import counted
 from forensics.case.nonfinite import watched
 from forensics.case.series import metric_records
-from forensics.case.steps import at
+from forensics.case.steps import at, ordered
+from forensics.knowledge.errors import telling
 from forensics.model import Evidence, EvidenceRole
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -48,6 +49,9 @@ class Collapse(Struct, frozen=True):
     share: float | None = None
 
 
+_PLACE = pl.coalesce("line", "seq").fill_null(0)
+
+
 @derived
 def collapse_of(run: Run) -> Collapse | None:
     """Find a collapse by the series of the scale, by words of its floor, or by counting skipped updates."""
@@ -66,9 +70,12 @@ def _placed(run: Run, collapse: Collapse) -> Collapse:
 def _step_by_place(run: Run, collapse: Collapse) -> int | None:
     """The step of a scale that is printed on a line of its own: the one after the last loss before that line."""
     first = collapse.evidence[0]
-    losses = watched(run, every=True).filter(pl.col("source") == first.source).collect()
-    placed = losses.filter(pl.col("role") == "loss").with_columns(place=pl.coalesce("line", "seq").fill_null(0))
-    return step_after(placed.filter(pl.col("place") < (first.locator.line or first.locator.record or 0)))
+    before = _losses(run, first.source).filter((first.locator.line or first.locator.record or 0) > _PLACE)
+    return step_after(before.collect())
+
+
+def _losses(run: Run, source: str) -> pl.LazyFrame:
+    return watched(run, every=True).filter((pl.col("source") == source) & (pl.col("role") == "loss"))
 
 
 def _by_series(run: Run, cfg: ScaleLimits) -> Collapse | None:
@@ -78,8 +85,7 @@ def _by_series(run: Run, cfg: ScaleLimits) -> Collapse | None:
         found = _fall(own, cfg) if last else None
         if found is not None:
             first, end, words = found
-            evidence = (metric_evidence(first), metric_evidence(end, EvidenceRole.RELATED))
-            return Collapse(first["at"], words, evidence)
+            return Collapse(first["at"], words, _of_metric(first, end))
     return None
 
 
@@ -120,9 +126,8 @@ def _by_counters(run: Run, cfg: ScaleLimits) -> Collapse | None:
         count = float(late["delta"].sum())
         hits = late.filter(pl.col("delta") > 0)
         if span > 0 and count >= cfg.least_skips and count / span > cfg.skip_share and _late(hits, own):
-            first = _dense_from(hits, cfg, span)
-            share = min(1.0, count / span)
-            evidence = (metric_evidence(first), metric_evidence(hits.row(-1, named=True), EvidenceRole.RELATED))
+            first, share = _dense_from(hits, cfg, span), min(1.0, count / span)
+            evidence = _of_metric(first, hits.row(-1, named=True))
             return Collapse(first["at"], f"{count:g} of {span} updates were skipped", evidence, share)
     return None
 
@@ -157,18 +162,21 @@ def _by_lines(run: Run, cfg: ScaleLimits) -> Collapse | None:
     )
     if fatal or many:  # a line that ended the run needs no other to be believed
         first = lines.row(0, named=True) if storm else floor.row(0, named=True)
-        evidence = (event_evidence(first), event_evidence(floor.row(-1, named=True), EvidenceRole.RELATED))
+        evidence = _of_events(first, floor.row(-1, named=True))
         return Collapse(first["step"], "the loss scale is at its minimum and cannot fall further", evidence)
     if not storm:
         return None
-    share = min(1.0, lines.height / span)
-    evidence = (
-        event_evidence(lines.row(0, named=True)),
-        event_evidence(lines.row(-1, named=True), EvidenceRole.RELATED),
-    )
-    return Collapse(
-        int(lines["step"][0]), f"{lines.height} of {span} updates overflowed and were skipped", evidence, share
-    )
+    words = f"{lines.height} of {span} updates overflowed and were skipped"
+    evidence = _of_events(lines.row(0, named=True), lines.row(-1, named=True))
+    return Collapse(int(lines["step"][0]), words, evidence, min(1.0, lines.height / span))
+
+
+def _of_metric(first: Row, last: Row) -> tuple[Evidence, Evidence]:
+    return metric_evidence(first), metric_evidence(last, EvidenceRole.RELATED)
+
+
+def _of_events(first: Row, last: Row) -> tuple[Evidence, Evidence]:
+    return event_evidence(first), event_evidence(last, EvidenceRole.RELATED)
 
 
 def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
@@ -183,8 +191,7 @@ def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
         if last.height < (cfg.at_floor if low else cfg.burst) or not _in_a_row(run, last, cfg):
             continue
         words = f"the loss scale fell {last.height} times in a row, to {end['scale']:g}"
-        evidence = (event_evidence(first), event_evidence(end, EvidenceRole.RELATED))
-        found = _placed(run, Collapse(first["step"], words, evidence))
+        found = _placed(run, Collapse(first["step"], words, _of_events(first, end)))
         warm = found.step is not None and found.step >= cfg.warmup
         if end["scale"] <= cfg.calibrated or (warm and _loses(run, first)):
             return found
@@ -193,24 +200,65 @@ def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
 
 def _loses(run: Run, fall: Row) -> bool:
     """Whether a loss that is not finite was logged in the source of a fall, behind it."""
-    place = pl.coalesce("line", "seq").fill_null(0)
-    lost = watched(run, every=True).filter(
-        (pl.col("source") == fall["source"]) & (pl.col("role") == "loss") & pl.col("bad")
-    )
     after = fall["line"] if fall["line"] is not None else fall["seq"]
-    return bool(lost.select((place > after).any()).collect().item())
+    return bool(_losses(run, fall["source"]).filter("bad").select((after < _PLACE).any()).collect().item())
 
 
 def _in_a_row(run: Run, falls: pl.DataFrame, cfg: ScaleLimits) -> bool:
     """Whether no more than one loss was logged for each fall, as dense as in a burst, and hardly a finite one after."""
-    place = pl.coalesce("line", "seq").fill_null(0)
-    own_losses = (pl.col("source") == falls["source"][0]) & (pl.col("role") == "loss") & ~pl.col("bad")
-    losses = watched(run, every=True).filter(own_losses)
-    rows = losses.select("at", place.alias("place")).collect()
-    places = rows["place"]
-    own = falls.select(place.alias("place"))["place"]
+    rows = _losses(run, falls["source"][0]).filter(~pl.col("bad")).select("at", place=_PLACE).collect()
+    places, own = rows["place"], falls.select(place=_PLACE)["place"]
     between = places.is_between(own[0], own[-1])
     steps = rows.filter(between)["at"].drop_nulls()
     dense = cfg.burst_records * max(falls.height, cfg.burst) / cfg.burst
     near = steps.is_empty() or int(steps[-1]) - int(steps[0]) <= dense
     return near and int(between.sum()) <= falls.height and int((places > own[-1]).sum()) < cfg.at_floor
+
+
+# The dynamic loss scale: its series, its falls, and the updates that were skipped for it.
+
+
+def scale(run: Run) -> pl.DataFrame:
+    """Rows of `loss_scale` with `at` and `change`: -1 where the scale fell, 1 where it rose, else 0."""
+    rows = ordered(counted(run, pl.col("name") == "loss_scale").filter(pl.col("value").is_finite())).collect()
+    key = ("source", "attempt", "rank")
+    return rows.with_columns(change=pl.col("value").diff().over(key).sign().fill_null(0).cast(pl.Int64))
+
+
+def overflows(events: pl.LazyFrame) -> pl.DataFrame:
+    """Event rows that announce a skipped update, one per line, in file order."""
+    return _once(_overflows(events))
+
+
+def falling(events: pl.LazyFrame) -> pl.DataFrame:
+    """Event rows that let the scale fall and say to what, with `scale`, in file order."""
+    to = [pl.col("attrs").str.json_path_match(f"$.{name}") for name in ("to", "scale")]
+    number = pl.coalesce(*to).str.strip_chars_end(".,").cast(pl.Float64, strict=False)
+    return _once(_overflows(events).with_columns(scale=number).filter(pl.col("scale").is_not_null()))
+
+
+def _overflows(events: pl.LazyFrame) -> pl.LazyFrame:
+    code = pl.col("code")
+    return events.filter(code.str.ends_with(".overflow") | code.is_in(telling("skipped_update")))
+
+
+def _once(rows: pl.LazyFrame) -> pl.DataFrame:
+    """One row for each line: a trainer's own row of a line and that of the catalogue tell of one update."""
+    return rows.sort("source", "seq").collect().unique(("source", "line", "byte"), keep="first", maintain_order=True)
+
+
+def floors(events: pl.LazyFrame) -> pl.DataFrame:
+    """Event rows that say that the scale is at its minimum, in file order."""
+    return events.filter(pl.col("code").is_in(telling("scale_at_floor"))).sort("source", "seq").collect()
+
+
+def skipped(run: Run) -> pl.DataFrame:
+    """Rows of skip and NaN counters with `at` and `delta`: updates skipped in each record.
+
+    A name that ends in `_total` counts from the start and is differenced; the others count per record.
+    """
+    names = ("skipped_steps", "skipped_steps_total", "nan_steps")
+    rows = ordered(counted(run, pl.col("name").is_in(names)).filter(pl.col("value").is_finite())).collect()
+    step = pl.col("value").diff().over("source", "attempt", "rank", "name")
+    total = pl.col("name").str.ends_with("_total")
+    return rows.with_columns(delta=pl.when(total).then(step.fill_null(pl.col("value"))).otherwise("value").clip(0))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from forensics.analyses.nan.detector import named_operation
 from forensics.analyses.nan.kind import Kind, kind_of, scale_fell_first
-from forensics.analyses.nan.named import named_operation
 from forensics.analyses.nan.onset import NanOnset, nan_onset
+from forensics.analyses.nan.origin import skip_of
 from forensics.analyses.nan.scale import collapse_of
 from forensics.analyses.nan.series import Shares, Status
-from forensics.analyses.nan.skips import skip_of
 from forensics.analyses.nan.tokens import tokens_outside
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import row_of, telling

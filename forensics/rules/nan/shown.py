@@ -6,9 +6,8 @@ import re
 
 from msgspec import Struct
 
-from forensics.analyses.nan.detector import detector_lines
+from forensics.analyses.nan.detector import Named, detector_lines, named_operation
 from forensics.analyses.nan.kind import hidden
-from forensics.analyses.nan.named import Named, named_operation
 from forensics.analyses.nan.onset import NanOnset, lost, nan_onset
 from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.analyses.nan.series import Status
