@@ -13,10 +13,9 @@ from math import exp, hypot, log, sqrt
 import numpy as np
 from msgspec import Struct
 
-from forensics.analyses.learning.level import Level
 from forensics.analyses.learning.limits import Limits
-from forensics.analyses.learning.onset import onset_of
-from forensics.analyses.learning.spikes import Spike, spikes_of
+from forensics.analyses.learning.spikes import Spike, onset_of, spikes_of
+from forensics.analyses.learning.trend import Level
 from forensics.stats.correlation import Noise, noise_about
 from forensics.stats.running import centred_median, moving_median, ratio_of
 from forensics.stats.spread import Floats, median_of, spread
@@ -79,9 +78,8 @@ class Departure(Struct, frozen=True):
 
 
 class Course(Struct, frozen=True):
-    """What a curve did: its noise, the spikes that recovered, and where it left for good."""
+    """What a curve did: the spikes that recovered, and where it left for good."""
 
-    noise: Noise
     spikes: tuple[Spike, ...]
     departure: Departure | None
 
@@ -103,7 +101,7 @@ def course_of(level: Level | None, limits: Limits) -> Course | None:
     work = _Work(y, level.middle, level.noise, window, min(max(10, n // 50), n // 4))
     gone = _exploded(work, limits) or _burst(work, limits)
     if n < limits.records:
-        return Course(work.noise, (), _placed(gone, place))
+        return Course((), _placed(gone, place))
     jump = jump_of(y, work.noise, limits)
     spikes, lost = spikes_of(y, work.noise, window, work.skip, limits)
     if jump is not None and any(abs(jump[0] - s.index) <= span_of(n) for s in spikes):
@@ -111,7 +109,7 @@ def course_of(level: Level | None, limits: Limits) -> Course | None:
     if lost is not None and n - lost.index < limits.left and any(s.peak > _SIMILAR * lost.peak for s in spikes):
         lost = None
     gone = gone or _departure(work, jump, lost, limits)
-    return Course(work.noise, tuple(s.at(place) for s in spikes), _placed(gone, place))
+    return Course(tuple(s.at(place) for s in spikes), _placed(gone, place))
 
 
 def _placed(gone: Departure | None, place: Floats) -> Departure | None:

@@ -8,9 +8,8 @@ import numpy as np
 from msgspec import Struct
 
 from forensics.analyses.learning.course import Course, Departure, course_of, kind_of
-from forensics.analyses.learning.level import level_of
 from forensics.analyses.learning.limits import Limits
-from forensics.analyses.learning.trend import WINDOW, Trend, trend_of
+from forensics.analyses.learning.trend import WINDOW, Trend, level_of, trend_of
 from forensics.case.curves.loss import Curve, beside, curves
 from forensics.case.processes.attempts import attempts
 from forensics.store.run import Run, derived

@@ -25,14 +25,17 @@ class Said(Struct, frozen=True):
 
 def configured(run: Run, what: str) -> Said | None:
     """Give the value of a setting; None when no file or several different values say it."""
-    rows = stated(run, what)
-    if rows.is_empty():
-        return None
-    rows = rows.filter(~pl.col("said").is_in(NOTHING))
-    rows = rows.with_columns(number=pl.col("said").cast(pl.Float64, strict=False))
+    rows = _stated(run, what)
     same = rows["number"] if rows["number"].null_count() == 0 else rows["value"]
-    if rows.height == 0 or same.n_unique() != 1:
-        return None
+    return _first(rows) if same.n_unique() == 1 else None
+
+
+def _stated(run: Run, what: str) -> pl.DataFrame:
+    rows = stated(run, what).filter(~pl.col("said").is_in(NOTHING))
+    return rows.with_columns(number=pl.col("said").cast(pl.Float64, strict=False))
+
+
+def _first(rows: pl.DataFrame) -> Said:
     first = rows.row(0, named=True)
     return Said(str(first["value"]).strip().strip("\"'"), first["number"], first)
 
@@ -48,8 +51,5 @@ def adapter_of(run: Run) -> Said | None:
 
     Several keys say so in their own ways: a kind, a rank, a switch.
     """
-    rows = stated(run, "adapter").filter(~pl.col("said").is_in(NOTHING))
-    if rows.is_empty() or rows["said"].is_in([*_NO_ADAPTER, *OFF]).any():
-        return None
-    first = rows.with_columns(number=pl.col("said").cast(pl.Float64, strict=False)).row(0, named=True)
-    return Said(str(first["value"]).strip().strip("\"'"), first["number"], first)
+    rows = _stated(run, "adapter")
+    return None if rows.is_empty() or rows["said"].is_in([*_NO_ADAPTER, *OFF]).any() else _first(rows)

@@ -7,7 +7,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.case.curves.loss import Curve, beside
-from forensics.stats.spread import Floats, median_of
+from forensics.stats.spread import Floats
 from forensics.store.run import Run
 
 
@@ -16,7 +16,7 @@ class Schedule(Struct, frozen=True):
 
     `peak` is its highest value, first reached at `top`; `zeros` the share of records that are exactly zero;
     `dead` the first position of the zeros at the end (the length where there are none), `before_dead` the last value
-    before them. `late` is the median of the last quarter. `ups` are the positions whose value is above the one before
+    before them. `ups` are the positions whose value is above the one before
     by more than `JUMP` times where the rate did not rise just before; the stairs of a warm-up do not count.
     """
 
@@ -26,7 +26,6 @@ class Schedule(Struct, frozen=True):
     zeros: float
     dead: int
     before_dead: float
-    late: float
     ups: tuple[int, ...]
 
 
@@ -39,7 +38,6 @@ _STAIRS = 3
 def schedule_of(curve: Curve) -> Schedule:
     """Read one curve of learning rates."""
     v = curve.values
-    n = len(v)
     top = int(np.argmax(v))
     alive = np.flatnonzero(v != 0)
     dead = int(alive[-1]) + 1 if len(alive) else 0
@@ -51,7 +49,6 @@ def schedule_of(curve: Curve) -> Schedule:
         zeros=float((v == 0).mean()),
         dead=dead,
         before_dead=float(v[dead - 1]) if dead else 0.0,
-        late=median_of(v[-max(1, n // 4) :]),
         ups=_ups(curve, rising) if len(rising) else (),
     )
 

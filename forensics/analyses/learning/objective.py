@@ -1,11 +1,13 @@
-"""What the training loss of a run measures, and what contradicts a claim about it."""
+"""What kind of training a run is, what its loss measures, and what contradicts a claim about it."""
 
 from __future__ import annotations
 
 import numpy as np
 import polars as pl
 
+from forensics.analyses.learning.lr_config import adapter_of
 from forensics.case.curves.loss import Curve, curves
+from forensics.case.regimes import named_regime
 from forensics.case.series import metric_names
 from forensics.case.settings import keyed
 from forensics.knowledge.vocabulary import stands_for, words_for
@@ -57,3 +59,20 @@ def _evaluations(run: Run) -> tuple[tuple[Floats, Floats], ...]:
     """Steps, NaN where none was printed, and values of every evaluation loss."""
     found = curves(run, "eval_loss")
     return tuple((c.at.cast(pl.Float64).fill_null(float("nan")).to_numpy(), c.values) for c in found)
+
+
+#: Regimes of supervised fine-tuning: only an adapter, or all weights, are trained.
+ADAPTER, FULL = "adapter", "full"
+
+
+@derived
+def regime_of(run: Run) -> str:
+    """Give `rl`, `preference`, `adapter` or `full`; empty where nothing says what is trained, as in pretraining."""
+    if reinforced(run):
+        return "rl"
+    said = named_regime(run)
+    if said in {"rl", "preference"}:
+        return said
+    if adapter_of(run) is not None:
+        return ADAPTER
+    return FULL if said else ""

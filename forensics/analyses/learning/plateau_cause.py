@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.lr_schedule import Schedule
-from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
+from forensics.analyses.learning.objective import ADAPTER, FULL, regime_of
 from forensics.case.evidence import fact_evidence, metric_evidence, number
 from forensics.case.progress import ledger
 from forensics.knowledge.ranges import range_of

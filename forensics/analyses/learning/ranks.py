@@ -9,7 +9,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.analyses.learning.losses import judged
-from forensics.analyses.learning.onset import onset_of
+from forensics.analyses.learning.spikes import onset_of
 from forensics.case.curves.loss import Curve
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median

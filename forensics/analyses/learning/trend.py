@@ -1,4 +1,4 @@
-"""How far a loss came: its first, middle and last levels, on a logarithmic scale, with their errors."""
+"""How far a loss came: its moving level on a logarithmic scale, and its first and last ones with their errors."""
 
 from __future__ import annotations
 
@@ -7,18 +7,43 @@ from math import hypot, log
 import numpy as np
 from msgspec import Struct
 
-from forensics.analyses.learning.level import Level
 from forensics.case.curves.loss import Curve
-from forensics.stats.correlation import Noise
-from forensics.stats.running import ratio_of
+from forensics.stats.correlation import Noise, noise_about
+from forensics.stats.running import centred_median, logs, ratio_of
 from forensics.stats.spread import Floats, median_of
 
+#: A curve of which fewer values are positive is no loss on a logarithmic scale.
+_POSITIVE = 0.95
 _FEWEST = 20
 #: Records that a level of a trend is the median of, at most.
 WINDOW = 51
 #: A single value stands out of noise by so many deviations.
 _CLEAR = 4.0
 _LEAP = log(1.2)  # of the first records over the very first one: no noise of a loss that only begins
+
+
+class Level(Struct, frozen=True, eq=False):
+    """Logarithms `y` of the positive values, their `place` in the curve, and the medians of `window` around each."""
+
+    y: Floats
+    place: Floats
+    middle: Floats
+    noise: Noise
+    window: int
+
+
+def level_of(curve: Curve, window: int) -> Level | None:
+    """Give the level over `window` records, of a short curve a third of it; None for a single value or too few of all.
+
+    It takes most of the time that a long curve is judged in, so who asks for a course and a trend makes it once.
+    """
+    y, place = logs(curve.values)
+    n = len(y)
+    if n <= 1 or n < _POSITIVE * len(curve):
+        return None
+    window = min(window, (n // 6) * 2 + 1)
+    middle = centred_median(y, window)
+    return Level(y, place, middle, noise_about(y, middle), window)
 
 
 class Trend(Struct, frozen=True):

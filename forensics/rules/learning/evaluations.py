@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from forensics.analyses.evals.curves import eval_curves
 from forensics.analyses.learning.losses import fell_by, losses
-from forensics.analyses.learning.objective import paired, reinforced
-from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
+from forensics.analyses.learning.objective import ADAPTER, FULL, paired, regime_of, reinforced
 from forensics.case.curves.loss import Curve, beside, curves
 from forensics.rules.kit import Finding, Findings, Run, number, onset_at, proof, rule
 from forensics.stats.spread import Floats

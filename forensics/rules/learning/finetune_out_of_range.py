@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.lr_schedule import schedule_of
-from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
+from forensics.analyses.learning.objective import ADAPTER, FULL, regime_of
 from forensics.case.curves.loss import Curve, curves
 from forensics.knowledge.ranges import Range, range_of
 from forensics.rules.kit import (

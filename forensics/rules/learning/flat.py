@@ -10,9 +10,8 @@ from msgspec import Struct
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured, number_of
-from forensics.analyses.learning.objective import improved, paired, reinforced, tuned
-from forensics.analyses.learning.regime import ADAPTER, FULL, regime_of
-from forensics.analyses.learning.scores import has_idle_score
+from forensics.analyses.learning.objective import ADAPTER, FULL, improved, paired, regime_of, reinforced, tuned
+from forensics.analyses.learning.still import has_idle_score
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending

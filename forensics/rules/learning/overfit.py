@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import hypot, log, sqrt
 
 import numpy as np
+import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.evals.curves import eval_curves
-from forensics.analyses.learning.beside_eval import Series, series_of
 from forensics.case.curves.loss import Curve, curves
+from forensics.case.joined.stores import counted
 from forensics.case.series import metric_names
 from forensics.knowledge.scores import direction, is_of_loss
 from forensics.knowledge.vocabulary import stands_for
@@ -196,15 +197,15 @@ def never_regained(run: Run, cfg: Regained) -> Findings:
     names = metric_names(run)["name"].unique().drop_nulls().sort().to_list() if found else []
     names = [n for n in names if stands_for("held_out_prefix", n) and direction(n) is not None and not is_of_loss(n)]
     for curve, best in found:
-        scores = (s for name in names for s in series_of(run, name) if s.source == curve.source)
+        scores = (score for name in names for score in _scores(run, name, curve.source))
         step, first = curve.step(best), curve.row(best + 1)
         score = next((s for s in scores if _worse(s, step, cfg)), None)
         if score is None:
             continue
-        then, last = score.values[score.steps.index(step)], score.values[-1]
-        losses, name = (float(curve.values[best]), float(curve.values[-1])), score.raw_name
-        where, at = Locator(line=score.lines[-1], byte=score.bytes[-1]), score.steps[-1]
-        shown = Evidence(score.source, where, f"{name} = {number(last)}", step=at, name=name, value=last)
+        (then, _), end = _since(score, step), score.row(-1, named=True)
+        losses, name, last = (float(curve.values[best]), float(curve.values[-1])), end["raw_name"], end["value"]
+        where, at = Locator(line=end["line"], byte=end["byte"]), end["step"]
+        shown = Evidence(end["source"], where, f"{name} = {number(last)}", step=at, name=name, value=last)
         yield never_regained.finding(
             f"{curve.raw_name} went from {number(losses[0])} at step {step} to {number(losses[1])} and never came back",
             f"{name} agrees: {number(then)} then, {number(last)} at last, and worse in between",
@@ -216,6 +217,15 @@ def never_regained(run: Run, cfg: Regained) -> Findings:
         return
 
 
+def _scores(run: Run, name: str, source: str) -> list[pl.DataFrame]:
+    """The finite values of one metric of a source, of each attempt, rank and printed name by itself."""
+    own = counted(run, (pl.col("name") == name) & (pl.col("source") == source)).filter(
+        pl.col("value_class") == "finite"
+    )
+    rows = own.with_columns(pl.col("raw_name").fill_null(name)).sort("seq", maintain_order=True).collect()
+    return rows.partition_by("attempt", "rank", "raw_name", maintain_order=True)
+
+
 def _best(curve: Curve, cfg: Regained) -> int | None:
     if len(curve) < cfg.evaluations or curve.ends_nonfinite:
         return None
@@ -225,14 +235,19 @@ def _best(curve: Curve, cfg: Regained) -> int | None:
     return best if len(later) >= cfg.after and low > 0 and bool((later >= low * (1 + cfg.worse)).all()) else None
 
 
-def _worse(score: Series, step: int | None, cfg: Regained) -> bool:
+def _worse(score: pl.DataFrame, step: int | None, cfg: Regained) -> bool:
     """Whether a score was worse at every evaluation after a step than at that step."""
-    if step is None or step not in score.steps:
+    if step is None or step not in score["step"]:
         return False
-    place = score.steps.index(step)
-    then, later = score.values[place], score.values[place + 1 :]
+    then, later = _since(score, step)
     if len(later) < cfg.after or then <= 0:
         return False
-    if direction(score.raw_name) is False:
+    if direction(score["raw_name"][0]) is False:
         return all(v >= then * (1 + cfg.score) for v in later)
     return all(v <= then * (1 - cfg.score) for v in later)
+
+
+def _since(score: pl.DataFrame, step: int | None) -> tuple[float, list[float]]:
+    """The value at a step, and those after it."""
+    values = score["value"].to_list()[score["step"].to_list().index(step) :]
+    return values[0], values[1:]

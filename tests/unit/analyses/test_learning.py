@@ -14,9 +14,9 @@ from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import losses, staged
 from forensics.analyses.learning.lr_schedule import schedule_of
 from forensics.analyses.learning.objective import paired, reinforced, tuned
-from forensics.analyses.learning.onset import onset_of
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import Warming, Zero, ended_early, jump_before, rose_to_the_end
+from forensics.analyses.learning.spikes import onset_of
 from forensics.analyses.learning.still import Frozen, still_of
 from forensics.case.curves.loss import curves
 from forensics.knowledge.causes import causes as known_causes

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forensics.analyses.learning.level import level_of
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.lr_config import adapter_of, configured
 from forensics.analyses.learning.lr_schedule import schedule_of
-from forensics.analyses.learning.trend import WINDOW, trend_of
+from forensics.analyses.learning.trend import WINDOW, level_of, trend_of
 from forensics.case.curves.loss import beside, curves
 from forensics.case.progress import ledger
 from forensics.diagnosis.precedence import leads, preference
