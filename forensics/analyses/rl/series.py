@@ -41,7 +41,6 @@ class RlSeries(Struct, frozen=True):
 
     quantity: str
     raw_name: str
-    source: str
     rows: pl.DataFrame
 
     @property
@@ -80,69 +79,56 @@ def episode_series(run: Run) -> tuple[RlSeries, ...]:
     has_length = (pl.col("quantity") == "episode_length").any().over("source")
     is_reward = (pl.col("quantity") == "reward") & has_length
     own = named.with_columns(quantity=pl.when(is_reward).then(pl.lit("episode_reward")).otherwise("quantity"))
-    wanted = own.filter(is_game & pl.col("quantity").is_in(["episode_reward", "update_kl", "clip_ratio"]))
-    return _series(run, wanted.select("source", "raw_name", "printed", "plain", "quantity"))
+    return _series(run, own.filter(is_game & pl.col("quantity").is_in(["episode_reward", "update_kl", "clip_ratio"])))
 
 
 def _series(run: Run, wanted: pl.DataFrame) -> tuple[RlSeries, ...]:
     if not wanted.height:
         return ()
-    sources = wanted["source"].unique().to_list()
-    rows = (
-        ordered(
-            metric_rows(
-                run, pl.col("source").is_in(sources) & pl.col("raw_name").is_in(wanted["raw_name"].to_list())
-            ).join(wanted.lazy(), on=["source", "raw_name"], how="inner", maintain_order="left")
-        )
-        .filter(pl.col("value_class") != "null")
-        .collect()
-    )
+    near = pl.all_horizontal(pl.col(name).is_in(wanted[name].to_list()) for name in ("source", "raw_name"))
+    own = metric_rows(run, near).join(wanted.lazy(), on=["source", "raw_name"], how="inner", maintain_order="left")
+    rows = ordered(own).filter(pl.col("value_class") != "null").collect()
     found: dict[tuple[str, str], RlSeries] = {}
-    for (quantity, plain, source, _), part in rows.group_by(
-        ["quantity", "plain", "source", "rank"], maintain_order=True
-    ):
+    for (quantity, plain, _, _), part in rows.group_by("quantity", "plain", "source", "rank", maintain_order=True):
         key = str(quantity), str(plain)
         if key not in found or part.height > found[key].rows.height:
-            found[key] = RlSeries(str(quantity), str(part["printed"][0]), str(source), part)
+            found[key] = RlSeries(str(quantity), str(part["printed"][0]), part)
     return tuple(found[key] for key in sorted(found))
 
 
 @derived
 def _printed(run: Run) -> pl.DataFrame:
     """Names that mean a quantity, in sources of any kind: source, raw_name, printed, plain, quantity."""
-    names = metric_names(run).select("source", "name", raw_name=pl.coalesce("raw_name", "name"), printed=_PRINTED)
-    names = names.unique(["source", "name", "raw_name"], maintain_order=True)
-    known = _quantities(names.select("raw_name", "name", "printed").unique(maintain_order=True))
-    return (
-        names.join(known, on=["raw_name", "name", "printed"], how="inner", maintain_order="left")
-        .filter(pl.col("quantity").is_not_null())
-        .unique(["source", "raw_name"], maintain_order=True)
-        .sort("source", "raw_name")
-    )
+    return _meaning(_known(run))
 
 
 @derived
 def _named(run: Run) -> pl.DataFrame:
     """Names that mean a quantity, in sources of reinforcement learning: source, raw_name, printed, plain, quantity."""
-    names = metric_names(run).select("source", "name", raw_name=pl.coalesce("raw_name", "name"), printed=_PRINTED)
-    names = names.unique(["source", "name", "raw_name"], maintain_order=True)
-    known = _quantities(names.select("raw_name", "name", "printed").unique(maintain_order=True))
-    stated = named_regime(run) == "rl"
+    known, stated = _known(run), named_regime(run) == "rl"
     quantities = set(known["quantity"])
     if not (stated or known["mark"].any() or any(quantities.issuperset(pair) for pair in _TOGETHER)):
-        return known.clear().with_columns(source=pl.lit(None, dtype=pl.String))
-    names = names.join(known, on=["raw_name", "name", "printed"], how="inner", maintain_order="left")
+        return known.clear()
     together = pl.any_horizontal(
         pl.all_horizontal((pl.col("quantity") == one).any().over("source") for one in pair) for pair in _TOGETHER
     )
     quantity = pl.when(pl.col("name") == "loss").then(pl.lit("loss")).otherwise(pl.col("quantity"))
-    return (
-        names.with_columns(quantity=quantity)
-        .filter(pl.col("quantity").is_not_null() & (pl.lit(stated) | pl.col("mark").any().over("source") | together))
-        .unique(["source", "raw_name"], maintain_order=True)
-        .select("source", "raw_name", "printed", "plain", "quantity")
-        .sort("source", "raw_name")
-    )
+    named = known.with_columns(quantity=quantity)
+    return _meaning(named.filter(pl.lit(stated) | pl.col("mark").any().over("source") | together))
+
+
+def _meaning(names: pl.DataFrame) -> pl.DataFrame:
+    once = names.drop_nulls("quantity").unique(["source", "raw_name"], maintain_order=True)
+    return once.select("source", "raw_name", "printed", "plain", "quantity").sort("source", "raw_name")
+
+
+@derived
+def _known(run: Run) -> pl.DataFrame:
+    """The names of training metrics of each source, with what `_quantities` says of them."""
+    names = metric_names(run).select("source", "name", raw_name=pl.coalesce("raw_name", "name"), printed=_PRINTED)
+    names = names.unique(["source", "name", "raw_name"], maintain_order=True)
+    known = _quantities(names.select("raw_name", "name", "printed").unique(maintain_order=True))
+    return names.join(known, on=["raw_name", "name", "printed"], how="inner", maintain_order="left")
 
 
 def _quantities(names: pl.DataFrame) -> pl.DataFrame:
