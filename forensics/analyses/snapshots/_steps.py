@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 
 import polars as pl
@@ -33,11 +34,7 @@ class Steps(Struct, frozen=True):
 
     def of(self, seq: int) -> int:
         """The step that an event belongs to, 0-based; -1 before the first."""
-        low, high = 0, len(self.begins)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.begins[middle] <= seq else (low, middle)
-        return low - 1
+        return bisect_right(self.begins, seq) - 1
 
 
 def steps_of(books: Accounts, annotations: pl.DataFrame, known: Mapping[int, Known]) -> Steps:

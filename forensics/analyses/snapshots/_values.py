@@ -13,7 +13,16 @@ from forensics.model import Confidence
 Stack = tuple[str, ...]
 
 
-class Leak(Struct, frozen=True):
+class _OfStack(Struct, frozen=True):
+    stack: Stack
+
+    @property
+    def site(self) -> str:
+        """The innermost frame of the user's own code, or the innermost frame there is."""
+        return site_of(self.stack)
+
+
+class Leak(_OfStack, frozen=True):
     """A line of code whose allocations pile up: live at the end, spread over the recording, growing in proportion.
 
     `bytes` and `count` are of the allocations that were recorded and not freed. `per_step` is bytes per step, and
@@ -22,7 +31,6 @@ class Leak(Struct, frozen=True):
     bytes held with the time. `seq` is the event that made the first survivor.
     """
 
-    stack: Stack
     bytes: int
     count: int
     per_step: float | None
@@ -33,30 +41,19 @@ class Leak(Struct, frozen=True):
     confidence: Confidence
     seq: int
 
-    @property
-    def site(self) -> str:
-        """The innermost frame of the user's own code, or the innermost frame there is."""
-        return site_of(self.stack)
 
-
-class Share(Struct, frozen=True):
+class Share(_OfStack, frozen=True):
     """What one stack holds at the peak.
 
     `category` is parameter, gradient, optimizer, activation, temporary or unknown, with `confidence` in it;
     `before` is whether the memory was there before the recording began.
     """
 
-    stack: Stack
     bytes: int
     count: int
     category: str
     confidence: Confidence
     before: bool = False
-
-    @property
-    def site(self) -> str:
-        """The innermost frame of the user's own code, or the innermost frame there is."""
-        return site_of(self.stack)
 
 
 class Pool(Struct, frozen=True):
@@ -67,18 +64,12 @@ class Pool(Struct, frozen=True):
     allocated_bytes: int
 
 
-class Growth(Struct, frozen=True):
+class Growth(_OfStack, frozen=True):
     """What one stack holds more in one snapshot than in another; `per_step` when the steps between are known."""
 
-    stack: Stack
     bytes: int
     count: int
     per_step: float | None = None
-
-    @property
-    def site(self) -> str:
-        """The innermost frame of the user's own code, or the innermost frame there is."""
-        return site_of(self.stack)
 
 
 class Oom(Struct, frozen=True):

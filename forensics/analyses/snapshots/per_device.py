@@ -124,7 +124,7 @@ def _snapshot(tables: _Tables, source: str, device: int, rank: int | None) -> Sn
     steps = steps_of(books, tables.annotations.filter(pl.col("device").fill_null(device) == device), tables.known)
     seq, peak = peak_of(books)
     trusted = quality != "inconsistent"
-    free = free_of(segments, blocks)
+    unreleasable, largest = free_of(segments, blocks)
     times = books.events["t_ns"].drop_nulls()
     at_peak = (
         books.events.filter(pl.col("seq") == seq)["reserved"] if seq is not None else pl.Series([], dtype=pl.Int64)
@@ -145,10 +145,10 @@ def _snapshot(tables: _Tables, source: str, device: int, rank: int | None) -> Sn
         reserved_bytes=books.reserved,
         peak_bytes=peak,
         gap_bytes=reserved_at_peak - peak,
-        unreleasable_bytes=free.unreleasable,
-        largest_piece_bytes=free.largest,
-        fragmentation=free.unreleasable / books.reserved if books.reserved else 0.0,
-        scatter=free.scatter,
+        unreleasable_bytes=unreleasable,
+        largest_piece_bytes=largest,
+        fragmentation=unreleasable / books.reserved if books.reserved else 0.0,
+        scatter=1 - largest / unreleasable if unreleasable else 0.0,
         expandable=expandable if isinstance(expandable, bool) else _mapped(segments, events),
         ooms=events.filter(pl.col("action") == "oom").height,
         oom=_oom(events, tables.known),
@@ -246,26 +246,16 @@ def _gaps(books: Accounts, real: pl.DataFrame, known: Mapping[int, Known]) -> li
 # Free memory of one device at the end of a recording: what empty_cache cannot give back, and the memory pools.
 
 
-class Free(Struct, frozen=True):
-    """Bytes of free blocks in segments that an active block keeps, the largest of them, and all free bytes."""
+def free_of(segments: pl.DataFrame, blocks: pl.DataFrame) -> tuple[int, int]:
+    """Bytes of free blocks in segments that an active block keeps, and of the largest of them.
 
-    unreleasable: int
-    largest: int
-    total: int
-
-    @property
-    def scatter(self) -> float:
-        """1 less the largest over all: 0 is one piece."""
-        return 1 - self.largest / self.unreleasable if self.unreleasable else 0.0
-
-
-def free_of(segments: pl.DataFrame, blocks: pl.DataFrame) -> Free:
-    """Free blocks of one device; those of expandable segments unmap page by page and count as releasable."""
+    Those of expandable segments unmap page by page and count as releasable.
+    """
     kept = blocks.filter(_ACTIVE)["segment"].unique()
     expandable = segments.filter(pl.col("is_expandable"))["seq"]
     free = blocks.filter(pl.col("state") == "inactive")
     stuck = free.filter(pl.col("segment").is_in(kept) & ~pl.col("segment").is_in(expandable))["size"]
-    return Free(int(stuck.sum()), int(stuck.max() or 0) if stuck.len() else 0, int(free["size"].sum()))  # pyright: ignore[reportArgumentType]  # a column of integers
+    return int(stuck.sum()), int(stuck.max() or 0)  # pyright: ignore[reportArgumentType]  # a column of integers
 
 
 def pools_of(segments: pl.DataFrame, blocks: pl.DataFrame) -> tuple[Pool, ...]:

@@ -9,8 +9,6 @@ from forensics.analyses.traces.steps import step_at, steps
 from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run, derived
 
-# marks that the compiler sets around its own work, and its frame in a trace with stacks
-
 
 @derived
 def compile_rows(run: Run) -> pl.DataFrame:
@@ -29,7 +27,7 @@ def compile_rows(run: Run) -> pl.DataFrame:
 
 def compile_share(run: Run) -> pl.DataFrame:
     """One row a source that compiles within steps: source, rank, count, steps, time_ns (union), share (of steps)."""
-    rows = compile_rows(run).filter(pl.col("step").is_not_null())
+    rows = compile_rows(run).drop_nulls("step")
     named = rows.group_by("source", maintain_order=True).agg(
         pl.col("rank").max(), count=pl.len(), steps=pl.col("step").n_unique()
     )

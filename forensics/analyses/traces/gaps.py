@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
-from forensics.analyses.traces.intervals import Ints, Union, covered, gaps, union
-from forensics.analyses.traces.loader import waiting
+from forensics.analyses.traces.intervals import Ints, Union, covered, gaps, union_of
+from forensics.analyses.traces.loader import loader_rows
 from forensics.analyses.traces.syncs import sync_calls
 from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run, derived
@@ -65,15 +65,14 @@ _OF_WORK = ("source", "rank", "seq", "name", "label", "kind", "thread", "launch_
 
 
 def _of_source(run: Run, own: pl.DataFrame) -> pl.DataFrame:
-    start, end = own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
-    idle = gaps(union(np.zeros(own.height, np.int64), start, end))
+    idle = gaps(union_of(own))
     # empty work may lie inside of a gap and ends none
     solid = own.filter(pl.col("dur_ns") > 0)
     ending = solid.select(_OF_WORK)[np.searchsorted(solid["start_ns"].to_numpy(), idle.end)]
     ends = solid["end_ns"].to_numpy()
     by_end = np.argsort(ends, kind="stable")
     ended = solid["kind"][by_end[np.searchsorted(ends[by_end], idle.start)]]
-    source = own["source"][0]
+    here, source = pl.col("source") == own["source"][0], own["source"][0]
     frame = ending.with_columns(
         start_ns=pl.Series(idle.start),
         end_ns=pl.Series(idle.end),
@@ -82,11 +81,11 @@ def _of_source(run: Run, own: pl.DataFrame) -> pl.DataFrame:
         waited=(pl.col("launch_ns") - pl.lit(pl.Series(idle.start))).clip(lower_bound=0),
     )
     frame = frame.with_columns(
-        pl.Series(name, covered(by, idle.start, _until(frame, idle))) * 2 >= frame["waited"].fill_null(0)
-        for name, by in (
-            ("loads", waiting(run, source)),
+        pl.Series(name, covered(union_of(rows), idle.start, _until(frame, idle))) * 2 >= frame["waited"].fill_null(0)
+        for name, rows in (
+            ("loads", loader_rows(run).filter(here)),
             ("talks", _collectives(run, source)),
-            ("blocked", _blocked(run, source)),
+            ("blocked", sync_calls(run).filter(here)),
         )
     )
     frame = frame.with_columns(_after_sync(run, source, frame))
@@ -99,8 +98,8 @@ def _until(frame: pl.DataFrame, idle: Union) -> Ints:
     return np.where(launch > idle.start, np.minimum(launch, idle.end), idle.end)
 
 
-def _collectives(run: Run, source: str) -> Union:
-    rows = (
+def _collectives(run: Run, source: str) -> pl.DataFrame:
+    return (
         run.scan("spans")
         .filter(
             (pl.col("source") == source)
@@ -110,12 +109,6 @@ def _collectives(run: Run, source: str) -> Union:
         .select("start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
         .collect()
     )
-    return union(np.zeros(rows.height, np.int64), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
-
-
-def _blocked(run: Run, source: str) -> Union:
-    calls = sync_calls(run).filter(pl.col("source") == source)
-    return union(np.zeros(calls.height, np.int64), calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
 
 
 def _after_sync(run: Run, source: str, frame: pl.DataFrame) -> pl.Series:
@@ -136,21 +129,15 @@ def _after_sync(run: Run, source: str, frame: pl.DataFrame) -> pl.Series:
 def _cause() -> pl.Expr:
     short = pl.col("dur_ns") <= KERNEL_WAIT_NS
     late = (pl.col("waited") > 0).fill_null(value=False)
-    return (
-        pl.when(late & pl.col("loads"))
-        .then(pl.lit(LOADER))
-        .when(late & pl.col("talks"))
-        .then(pl.lit(COMM_WAIT))
-        .when(late & (pl.col("drained") | pl.col("blocked")))
-        .then(pl.lit(SYNC))
-        .when(late)
-        .then(pl.lit(HOST))
-        .when(pl.col("launch_ns").is_null() & ~short)
-        .then(pl.lit(UNKNOWN))
-        .when(short)
-        .then(pl.lit(KERNEL))
-        .when(pl.col("beside"))
-        .then(pl.lit(COMM_WAIT))
-        .otherwise(pl.lit(UNKNOWN))
-        .alias("cause")
+    first_that_holds = (
+        (late & pl.col("loads"), LOADER),
+        (late & pl.col("talks"), COMM_WAIT),
+        (late & (pl.col("drained") | pl.col("blocked")), SYNC),
+        (late, HOST),
+        (short, KERNEL),
+        (pl.col("launch_ns").is_not_null() & pl.col("beside"), COMM_WAIT),
     )
+    cause = pl.lit(UNKNOWN)
+    for holds, name in reversed(first_that_holds):
+        cause = pl.when(holds).then(pl.lit(name)).otherwise(cause)
+    return cause.alias("cause")

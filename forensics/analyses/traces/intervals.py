@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from msgspec import Struct
 
 Ints = npt.NDArray[np.int64]
@@ -45,6 +46,11 @@ def union(group: Ints, start: Ints, end: Ints) -> Union:
     starts = np.flatnonzero(first)
     lasts = np.r_[starts[1:], len(a)] - 1
     return Union(g[starts], a[starts], reach[lasts] - offset[lasts])
+
+
+def union_of(rows: pl.DataFrame) -> Union:
+    """Merge rows with `start_ns` and `end_ns` as one group."""
+    return union(np.zeros(rows.height, np.int64), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
 
 
 def gaps(of: Union) -> Union:

@@ -29,8 +29,7 @@ def shares(rows: pl.DataFrame, label: str) -> pl.DataFrame:
     return (
         rows.group_by("source", label)
         .agg(pl.col("rank").max(), pl.col("time_ns").sum(), pl.col("count").sum())
-        .with_columns(share=pl.col("time_ns") / pl.col("time_ns").sum().over("source"))
-        .with_columns(pl.col("share").fill_nan(0.0))
+        .with_columns(share=(pl.col("time_ns") / pl.col("time_ns").sum().over("source")).fill_nan(0.0))
         .sort(["source", "time_ns", label], descending=[False, True, False])
     )
 

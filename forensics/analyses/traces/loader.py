@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
-from forensics.analyses.traces.intervals import Union, covered, union
+from forensics.analyses.traces.intervals import covered, union_of
 from forensics.analyses.traces.steps import steps
 from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run, derived
@@ -38,16 +37,6 @@ def loader_share(run: Run) -> pl.DataFrame:
     return pl.DataFrame(shares, schema=_SHARE)
 
 
-def waiting(run: Run, source: str) -> Union:
-    """When one source waited for its data loader, as a union of one group."""
-    rows = loader_rows(run).filter(pl.col("source") == source)
-    return _union(rows)
-
-
-def _union(rows: pl.DataFrame) -> Union:
-    return union(np.zeros(rows.height, np.int64), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
-
-
 _SHARE = {
     "source": pl.String,
     "rank": pl.Int32,
@@ -62,7 +51,7 @@ _SHARE = {
 
 
 def _share(own: pl.DataFrame, marks: pl.DataFrame) -> dict[str, object]:
-    waits, whole = _union(own), _union(marks)
+    waits, whole = union_of(own), union_of(marks)
     inside = int(covered(waits, whole.start, whole.end).sum())
     steps_ns = int((whole.end - whole.start).sum())
     return {
