@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,11 +36,11 @@ _COUNTER = (*_SPEAKER, "name", "unit", "plan", "dialect")
 
 
 class Counter(Struct, frozen=True):
-    """One counter of one source: `done` of `plan` at its last frame, which stands at `line` (or record `seq`).
+    """One counter of one source: `done` of `plan` at its last frame, which is record `seq`.
 
     `what`: train, eval, data, download, sampling, or empty where nothing tells; `unit`: step (of the run), batch (of an
-    epoch) or epoch. `first` is the least number seen, `every` the usual distance of two frames, `passes` how often it
-    ran from the beginning; `elapsed_s` is the time of a bar since it began.
+    epoch) or epoch. `first` is the least number seen, `every` the usual distance of two frames, and `passes` how often
+    it ran from the beginning.
     """
 
     source: str
@@ -55,9 +56,6 @@ class Counter(Struct, frozen=True):
     passes: int = 1
     is_bar: bool = False
     seq: int = 0
-    line: int | None = None
-    t_ns: int | None = None
-    elapsed_s: float | None = None
 
     @property
     def last(self) -> int:
@@ -78,9 +76,6 @@ class Plan(Struct, frozen=True):
 
     unit: str
     count: int
-    key: str
-    source: str
-    line: int | None
 
 
 class Ledger(Struct, frozen=True):
@@ -155,24 +150,15 @@ def _counters(run: Run, frames: pl.DataFrame, plans: Sequence[Plan]) -> Iterator
         if what == "train" and unit == "step" and epoch is not None:
             unit = "batch"
             yield from _epoch_of_label(row, seen, epoch)
+        speaker = row["source"], row["attempt"], row["rank"]
         yield Counter(
-            row["source"],
-            row["attempt"],
-            row["rank"],
-            what,
-            unit,
-            row["label"],
-            row["done"],
-            row["plan"],
-            first=_least(seen),
+            *speaker, what, unit, row["label"], row["done"], row["plan"],
+            first=_whole(seen["done"].min()),
             every=int(steps.filter(steps > 0).median() or 0),  # type: ignore[arg-type] # a number: the column is Int64
             passes=int((steps < 0).sum()) + 1,
             is_bar=is_bar,
             seq=row["seq"],
-            line=row["line"],
-            t_ns=row["t_ns"],
-            elapsed_s=row["elapsed_s"],
-        )
+        )  # fmt: skip
 
 
 def _holds_all(part: pl.DataFrame, frames: pl.DataFrame) -> bool:
@@ -181,28 +167,14 @@ def _holds_all(part: pl.DataFrame, frames: pl.DataFrame) -> bool:
     return frames.filter((pl.col("source") == part["source"][0]) & outside).is_empty()
 
 
-def _epoch_of_label(row: Mapping[str, int | str | None], seen: pl.DataFrame, epoch: re.Match[str]) -> Iterator[Counter]:
+def _epoch_of_label(row: Mapping[str, Any], seen: pl.DataFrame, epoch: re.Match[str]) -> Iterator[Counter]:
     """The epochs that the words before a bar of batches count: `Epoch 3/10: 45%|…`."""
     if epoch[2] is None:
         return
     numbers = seen["label"].str.extract(_NUMBERED_EPOCH.pattern, 1).cast(pl.Int64, strict=False)
-    yield Counter(
-        str(row["source"]),
-        int(row["attempt"] or 0),
-        None if row["rank"] is None else int(row["rank"]),
-        "train",
-        "epoch",
-        str(row["label"]),
-        int(epoch[1]),
-        int(epoch[2]),
-        first=_whole(numbers.min()),
-        seq=int(row["seq"] or 0),
-        line=None if row["line"] is None else int(row["line"]),
-    )
-
-
-def _least(seen: pl.DataFrame) -> int | None:
-    return _whole(seen["done"].min())
+    speaker, counted = (row["source"], row["attempt"], row["rank"]), (int(epoch[1]), int(epoch[2]))
+    seen_first, seq = _whole(numbers.min()), row["seq"] or 0
+    yield Counter(*speaker, "train", "epoch", row["label"], *counted, first=seen_first, seq=seq)
 
 
 def _whole(value: object) -> int | None:
@@ -247,7 +219,7 @@ def _plans(run: Run) -> Iterator[Plan]:
         )
         .filter((pl.col("count") > 0) & (pl.col("count") == pl.col("count").round()) & (pl.col("count") < 1e15))
         .sort("source", "line", "key")
+        .select("unit", "count")
         .collect()
     )
-    for row in rows.iter_rows(named=True):
-        yield Plan(row["unit"], int(row["count"]), row["key"], row["source"], row["line"])
+    yield from (Plan(unit, int(count)) for unit, count in rows.iter_rows())

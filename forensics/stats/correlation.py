@@ -30,12 +30,11 @@ def correlation(residuals: Floats, *, bias: float = 4.0) -> float:
 class Noise(Struct, frozen=True):
     """Robust noise of log values about their moving median.
 
-    `sd` is the standard deviation of one value, `rho` its correlation with the next, and `sd_long` the deviation that
-    makes the error of a level right under that correlation: sd * sqrt((1 + rho) / (1 - rho)).
+    `sd` is the standard deviation of one value, and `sd_long` the deviation that makes the error of a level right under
+    the correlation rho of neighbours: sd * sqrt((1 + rho) / (1 - rho)).
     """
 
     sd: float
-    rho: float
     sd_long: float
 
     def of_level(self, count: float) -> float:
@@ -48,7 +47,7 @@ def noise_about(y: Floats, middle: Floats) -> Noise:
     residual = y - middle
     sd = max(scatter(residual), 1e-4)
     rho = correlation(np.clip(residual, -4 * sd, 4 * sd))
-    return Noise(sd, rho, sd * sqrt((1 + rho) / (1 - rho)))
+    return Noise(sd, sd * sqrt((1 + rho) / (1 - rho)))
 
 
 class LongRun(Struct, frozen=True):

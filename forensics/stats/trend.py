@@ -16,11 +16,9 @@ _PAIRS_OF = 300
 
 
 class Line(Struct, frozen=True):
-    """A robust line through (t, y), t in 0 … 1: `rise` over the window, its quartiles over pairs, and the start."""
+    """A robust line through (t, y), t in 0 … 1: `rise` over the window, and the start."""
 
     rise: float
-    low: float
-    high: float
     start: float
 
 
@@ -42,10 +40,10 @@ def line_of(t: Floats, y: Floats) -> Line:
     apart = t[j] - t[i]
     kept = apart > 0
     if not kept.any():
-        return Line(0.0, 0.0, 0.0, median_of(y) if len(y) else 0.0)
+        return Line(0.0, median_of(y) if len(y) else 0.0)
     slopes = (y[j] - y[i])[kept] / apart[kept]
-    low, rise, high = quantiles_of(slopes, (0.25, 0.5, 0.75))
-    return Line(rise, low, high, median_of(y - rise * t))
+    rise = quantiles_of(slopes, (0.5,))[0]
+    return Line(rise, median_of(y - rise * t))
 
 
 class Trend(Struct, frozen=True):

@@ -153,7 +153,6 @@ class OomMessage(Struct, frozen=True):
 
     source: str
     locator: Locator
-    seq: int
     code: str
     rank: int | None
     step: int | None
@@ -255,7 +254,6 @@ def _message(
     return OomMessage(
         source=row["source"],
         locator=Locator(line=row["line"], byte=row["byte"]),
-        seq=row["seq"] or 0,
         code=code,
         rank=row["rank"] if row["rank"] is not None or failure is None else failure.rank,
         step=step,

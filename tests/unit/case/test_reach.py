@@ -60,7 +60,7 @@ def test_counters_are_of_the_last_attempt_of_their_own_file() -> None:
 
 def test_a_plan_of_the_lines_comes_before_one_of_the_settings_and_of_several_the_largest() -> None:
     lines = tuple(replace(LINE, done=None, plan=plan) for plan in (30, 80, 50))
-    settings = tuple(Plan(unit, count, "max_steps", "c.json", 1) for unit, count in (("step", 7), ("step", 900)))
+    settings = tuple(Plan(unit, count) for unit, count in (("step", 7), ("step", 900)))
     assert Ledger(lines, settings).planned("step") == 80
     assert Ledger((LINE,), settings).planned("step") == 900
     assert Ledger(lines, settings).planned("epoch") is None
