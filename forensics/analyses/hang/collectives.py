@@ -6,7 +6,6 @@ was taken nearest to the stall; gloo calls an operation that timed out completed
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.errors.kinds import attributes
 from forensics.case.rank_spans import listed
 from forensics.case.world import world
 from forensics.patterns import lazily
@@ -171,8 +171,8 @@ def _add_states(
     for source, rank, attrs in rows.iter_rows():
         if rank is None or chosen.get(rank) != source:
             continue
-        said: dict[str, Any] = json.loads(attrs or "{}")
-        key = key_of(str(said.get("group", "")), str(said.get("ranks", "")))
+        said = attributes(attrs)
+        key = key_of(said.get("group", ""), said.get("ranks", ""))
         sent, done = _whole(said.get("last_enqueued")), _whole(said.get("last_completed"))
         if sent is None:
             continue
@@ -183,9 +183,9 @@ def _add_states(
             ends[rank] = max(done, ends.get(rank, -1))
 
 
-def _whole(text: object) -> int | None:
+def _whole(text: str | None) -> int | None:
     try:
-        return int(str(text))
+        return int(text or "")
     except ValueError:
         return None
 
@@ -200,7 +200,7 @@ def _pending(rows: pl.DataFrame, key_of: Callable[[str, str], Key]) -> dict[int,
 
 def entry_of(row: Mapping[str, Any], key: Key) -> Entry:
     """One row of `collectives` as a value."""
-    said: dict[str, Any] = json.loads(row["attrs"] or "{}")
+    said = attributes(row["attrs"])
     src, dst = _whole(said.get("src")), _whole(said.get("dst"))
     return Entry(
         rank=row["rank"],
@@ -215,5 +215,5 @@ def entry_of(row: Mapping[str, Any], key: Key) -> Entry:
         site=row["site"] or "",
         peer=None if not row["p2p"] else dst if src == row["rank"] else src,
         p2p_seq=row["p2p_seq"],
-        gloo=str(said.get("op", "")).startswith("gloo"),
+        gloo=said.get("op", "").startswith("gloo"),
     )

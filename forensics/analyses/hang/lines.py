@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.errors.kinds import attributes
 from forensics.store.run import Run, derived
 
 #: A pattern that fits more lines than this is looked at in its first ones.
@@ -32,7 +32,7 @@ def matching(run: Run, pattern: re.Pattern[str], *needles: str) -> Iterator[tupl
     One of `needles` is in every line that the pattern fits.
     """
     for row in _said(_lines(run), needles).head(_MOST).iter_rows(named=True):
-        hit = pattern.search(row["text"] or "") or pattern.search(_message(row["attrs"]))
+        hit = pattern.search(row["text"] or "") or pattern.search(attributes(row["attrs"]).get("message", ""))
         if hit is not None:
             yield row, hit
 
@@ -45,14 +45,6 @@ def _said(lines: _Lines, needles: tuple[str, ...]) -> pl.DataFrame:
     columns = (pl.col("text"), pl.col("attrs"))
     said = pl.any_horizontal(c.str.contains(needle, literal=True) for c in columns for needle in needles)
     return lines.events.filter(said)
-
-
-def _message(attrs: str | None) -> str:
-    try:
-        found: Any = json.loads(attrs or "{}")
-    except ValueError:
-        return ""
-    return str(cast("dict[str, object]", found).get("message", "")) if isinstance(found, dict) else ""
 
 
 @derived

@@ -17,9 +17,8 @@ from typing import Any, Literal
 import polars as pl
 from msgspec import Struct
 
-from forensics.case.errors.attributes import attributes
 from forensics.case.errors.failures import Failure, failures
-from forensics.case.errors.kinds import Judgement, of_exception
+from forensics.case.errors.kinds import Judgement, attributes, of_exception
 from forensics.case.last_steps import last_step
 from forensics.knowledge.allocations import SIZE, clauses
 from forensics.knowledge.causes import is_kind

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from forensics.analyses.nan.series import Candidate, Status, step_after
 from forensics.case.end_markers import ends_the_log, last_lines
-from forensics.case.errors.attributes import attributes
-from forensics.case.errors.kinds import Weight, of_exception, of_line
+from forensics.case.errors.kinds import Weight, attributes, of_exception, of_line
 from forensics.case.evidence import Row
 from forensics.case.last_steps import last_step
 from forensics.case.nonfinite import watched

@@ -12,7 +12,7 @@ from msgspec import Struct
 from forensics.analyses.nan.onset import SPOKEN, NanOnset, before, nan_onset
 from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.case.curves.loss import curves
-from forensics.case.errors.attributes import attributes
+from forensics.case.errors.kinds import attributes
 from forensics.case.evidence import Row
 from forensics.case.steps import SERIES
 from forensics.model import Confidence

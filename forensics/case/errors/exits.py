@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 from msgspec import Struct
 
-from forensics.case.errors.attributes import attributes
+from forensics.case.errors.kinds import attributes
 from forensics.case.errors.launchers import last_end, of_later_group
 from forensics.case.rank_spans import listed
 from forensics.dialects.events.elastic import FAILURE
@@ -32,8 +32,8 @@ _NODE_RANKS = 128
 class Exit(Struct, frozen=True):
     """The end of one rank: its exit code (negative: a signal), and whether the launcher had to use force.
 
-    `first` says that the launcher saw it fail before all others; `local_rank` is known of torchrun's workers. `listed`:
-    it stands in a list of all failures, and not alone in the line that tells who failed first.
+    `local_rank` is known of torchrun's workers. `listed`: it stands in a list of all failures, and not alone in the
+    line that tells who failed first.
     """
 
     rank: int
@@ -43,16 +43,14 @@ class Exit(Struct, frozen=True):
     source: str
     line: int | None
     quote: str
-    first: bool = False
     local_rank: int | None = None
     listed: bool = True
 
 
 class Exits(Struct, frozen=True):
-    """All ends that were told; `sources` are the logs that hold a list of failures."""
+    """All ends that were told."""
 
     by_rank: Mapping[int, Exit]
-    sources: frozenset[str] = frozenset()
 
     @property
     def listed(self) -> Mapping[int, Exit]:
@@ -106,18 +104,10 @@ def exits(run: Run) -> Exits:
     first = last_end(run)
     if first is not None and first.rank is not None and first.rank not in found:
         found[first.rank] = Exit(
-            first.rank,
-            first.code,
-            first.pid,
-            forced=str(first.pid) in forced,
-            source=first.source,
-            line=first.line,
-            quote=first.quote,
-            first=True,
-            local_rank=first.local_rank,
-            listed=False,
-        )
-    return Exits(found, frozenset(e.source for e in found.values()))
+            first.rank, first.code, first.pid, forced=str(first.pid) in forced, source=first.source, line=first.line,
+            quote=first.quote, local_rank=first.local_rank, listed=False,
+        )  # fmt: skip
+    return Exits(found)
 
 
 def _ends(row: Mapping[str, Any], attrs: Mapping[str, str]) -> Iterator[Exit]:
@@ -132,16 +122,6 @@ def _ends(row: Mapping[str, Any], attrs: Mapping[str, str]) -> Iterator[Exit]:
         ranks = listed(attrs.get("rank", ""))
     if not code:
         return
-    pid = int(attrs["pid"]) if attrs.get("pid", "").isdigit() else None
-    for rank in ranks:
-        yield Exit(
-            rank,
-            code,
-            pid,
-            forced=False,
-            source=row["source"],
-            line=row["line"],
-            quote=row["text"] or "",
-            first="root_cause" in attrs,
-            local_rank=int(attrs["local_rank"]) if attrs.get("local_rank", "").isdigit() else None,
-        )
+    pid, local_rank = (int(attrs[key]) if attrs.get(key, "").isdigit() else None for key in ("pid", "local_rank"))
+    said: dict[str, Any] = {"source": row["source"], "line": row["line"], "quote": row["text"] or ""}
+    yield from (Exit(rank, code, pid, forced=False, local_rank=local_rank, **said) for rank in ranks)

@@ -13,9 +13,8 @@ import polars as pl
 
 from forensics.case.end_markers import ends_the_log, last_lines
 from forensics.case.errors._failure import ANY, Failure, merged
-from forensics.case.errors.attributes import attributes
 from forensics.case.errors.exits import NONZERO, exits
-from forensics.case.errors.kinds import Weight, of_exception, of_line, of_lone_line
+from forensics.case.errors.kinds import Weight, attributes, of_exception, of_line, of_lone_line
 from forensics.knowledge.errors import final, telling
 from forensics.knowledge.signals import signal_of
 from forensics.knowledge.vocabulary import stands_for, words_for

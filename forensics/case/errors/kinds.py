@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import cast
 
 from forensics.knowledge.errors import ErrorLine, by_id, raised, table
 
@@ -81,3 +83,14 @@ def sender_of(code: str, cause: str = "") -> str:
     """Give the words for who stopped a run: those of a line of the catalogue, else of its lines of a cause."""
     stops = [row for row in table() if row.shape == "stopped" and row.words]
     return next((row.words for row in stops if row.id == code), next((r.words for r in stops if r.cause == cause), ""))
+
+
+def attributes(text: str | None) -> dict[str, str]:
+    """Read the JSON object of an event's `attrs`, as strings; empty when absent or damaged."""
+    try:
+        found: object = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(key): str(value) for key, value in cast("dict[object, object]", found).items()}

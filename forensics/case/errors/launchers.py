@@ -13,7 +13,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.end_markers import SURVIVED_STEPS, marks_of
-from forensics.case.errors.attributes import attributes
+from forensics.case.errors.kinds import attributes
 from forensics.case.processes.attempts import GOES_ON_RECORDS, Attempts, attempts
 from forensics.dialects.events.elastic import FAILURE
 from forensics.knowledge.errors import by_id, telling
@@ -33,8 +33,8 @@ class GroupEnd(Struct, frozen=True):
     """The end of a worker group: whom the agent saw fail first, and with which exit code.
 
     `rank` is None where the job has several nodes and nothing tells the global rank. `attempt` counts the ends of its
-    log from 0. `restarted` says that the group was started anew after it, and `alike` that others ended in the same
-    moment in the same way.
+    log from 0. `restarted` says that the group was started anew after it, `alike` that others ended in the same moment
+    in the same way, and `is_root` that its block is the one of the root cause.
     """
 
     source: str
@@ -49,6 +49,7 @@ class GroupEnd(Struct, frozen=True):
     attempt: int = 0
     restarted: bool = False
     alike: bool = False
+    is_root: bool = False
 
     def before(self, source: str, at: int | None, t_ns: int | None) -> bool:
         """Whether a place is known to stand after this end."""
@@ -76,14 +77,11 @@ def group_ends(run: Run) -> tuple[GroupEnd, ...]:
     code, said, again = pl.col("code"), telling("first_exit"), telling("restarted")
     wanted = code.is_in([FAILURE, *said, *again])
     rows = run.scan("events").filter(wanted & pl.col("line").is_not_null()).sort("source", "line", "seq").collect()
-    blocks = [_block(row) for row in rows.filter(code == FAILURE).iter_rows(named=True)]
-    told = [block for block in blocks if block]
-    firsts = [
-        _block(row, "local_rank", "exitcode", "pid") for row in rows.filter(code.is_in(said)).iter_rows(named=True)
-    ]
-    lines = [_of_block(block) for block in firsts if block]
+    blocks = [_end(row, ranked=True) for row in rows.filter(code == FAILURE).iter_rows(named=True)]
+    firsts = [_end(row, ranked=False) for row in rows.filter(code.is_in(said)).iter_rows(named=True)]
+    told, lines = ([end for end in ends if end is not None] for ends in (blocks, firsts))
     seen = {(end.source, end.pid) for end in lines}
-    roots = [_of_block(block) for block in told if block["first"] and (block["source"], block["pid"]) not in seen]
+    roots = [end for end in told if end.is_root and (end.source, end.pid) not in seen]
     restarts = rows.filter(code.is_in(again)).select("source", "line").rows()
     by_place = {(end.source, end.line): end for end in (*lines, *roots)}
     ends = [by_place[place] for place in sorted(by_place)]
@@ -134,36 +132,24 @@ def _highest_rank(run: Run) -> int:
     return max((rank for rank in highest if rank is not None), default=0)
 
 
-def _block(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Rank, local rank, exit code and process of one failure block or line; empty where one of them is missing."""
+def _end(row: Mapping[str, Any], *, ranked: bool) -> GroupEnd | None:
+    """What one failure block (`ranked`) or line tells; None where it lacks exit code, local rank, process or rank."""
     line = by_id().get(row["code"])
     hit = line.compiled.search(row["text"] or "") if line is not None else None
     attrs = attributes(row["attrs"]) | (hit.groupdict("") if hit is not None else {})
     try:
-        numbers = {key: int(attrs[key]) for key in names or ("rank", "local_rank", "exitcode", "pid")}
+        code, local_rank, pid = (int(attrs[key]) for key in ("exitcode", "local_rank", "pid"))
+        rank = int(attrs["rank"]) if ranked else None
     except (KeyError, ValueError):
-        return {}
-    return {**numbers, "first": "root_cause" in attrs, "row": row, "source": row["source"], "line": row["line"]}
-
-
-def _of_block(block: Mapping[str, Any]) -> GroupEnd:
-    row = block["row"]
-    return GroupEnd(
-        row["source"],
-        row["line"],
-        row["t_ns"],
-        block["exitcode"],
-        block["local_rank"],
-        block["pid"],
-        row["text"],
-        row["code"],
-    )
+        return None
+    place, said = (row["source"], row["line"], row["t_ns"]), (row["text"], row["code"])
+    return GroupEnd(*place, code, local_rank, pid, *said, rank, is_root="root_cause" in attrs)
 
 
 def _told(
     end: GroupEnd,
     ends: Sequence[GroupEnd],
-    blocks: Sequence[Mapping[str, Any]],
+    blocks: Sequence[GroupEnd],
     restarts: Sequence[tuple[str, int]],
     *,
     single: bool,
@@ -171,17 +157,17 @@ def _told(
     own = [other for other in ends if other.source == end.source]
     place = own.index(end)
     after = own[place + 1].line if place + 1 < len(own) else None
-    same = [b for b in blocks if b["source"] == end.source]
-    table = [b for b in same if b["line"] > end.line and (after is None or b["line"] < after)]
-    rank = next((b["rank"] for b in same if b["pid"] == end.pid), None)
-    offsets = {b["rank"] - b["local_rank"] for b in same}
+    same = [b for b in blocks if b.source == end.source]
+    table = [b for b in same if b.line > end.line and (after is None or b.line < after)]
+    rank = next((b.rank for b in same if b.pid == end.pid), None)
+    offsets = {b.rank - b.local_rank for b in same if b.rank is not None}
     if rank is None and len(offsets) == 1:
         rank = end.local_rank + offsets.pop()
     if rank is None and not same and single:
         rank = end.local_rank
     # the agent prints its table once, when no restart is left: whoever stands in it was of the last group
-    earlier = end.pid not in {b["pid"] for b in same}
+    earlier = end.pid not in {b.pid for b in same}
     again = after is not None or any(source == end.source and line > end.line for source, line in restarts)
-    others = {b["pid"] for b in table if b["exitcode"] == end.code} - {end.pid}
+    others = {b.pid for b in table if b.code == end.code} - {end.pid}
     alike = bool(others) and end.is_plain and not (earlier and again)
     return replace(end, rank=rank, attempt=place, restarted=earlier and again, alike=alike)

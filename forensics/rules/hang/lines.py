@@ -12,8 +12,8 @@ import polars as pl
 from forensics.analyses.hang.differs import Signature, differing, kind_cause, slip_by_steps
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.lines import matching
-from forensics.case.errors.attributes import attributes
 from forensics.case.errors.exits import exits
+from forensics.case.errors.kinds import attributes
 from forensics.case.rank_spans import listed, ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.knowledge import errors

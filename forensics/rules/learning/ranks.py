@@ -11,7 +11,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.learning.ranks import Disagree, Parted, parted, shared_parted
-from forensics.case.errors.attributes import attributes
+from forensics.case.errors.kinds import attributes
 from forensics.case.last_steps import last_step
 from forensics.knowledge.errors import telling
 from forensics.patterns import lazily

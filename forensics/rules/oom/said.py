@@ -9,9 +9,8 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.memory.oom_messages import OomMessage
-from forensics.case.errors.attributes import attributes
 from forensics.case.errors.failures import Failure, standing
-from forensics.case.errors.kinds import Weight
+from forensics.case.errors.kinds import Weight, attributes
 from forensics.case.errors.timeline import in_order, is_before
 from forensics.case.last_steps import last_step
 from forensics.case.settings import OFF, stated
