@@ -30,30 +30,26 @@ def embedding_rows(run: Run) -> Stated | None:
     weights = weight_rows(run)
     if weights is not None:
         return weights
-    for name in ("padded_vocab_size", "(?:vocab_size|n_vocab)"):
-        found = _agreed(run, pl.col("key").str.contains(_ROWS.format(name)) & (pl.col("family") != "tokenizer"))
-        if found != "nothing":
-            return found if isinstance(found, Stated) else None
-    return None
+    names = (pl.col("key").str.contains(_ROWS.format(name)) for name in ("padded_vocab_size", "(?:vocab_size|n_vocab)"))
+    stated = (_stating(run, name & (pl.col("family") != "tokenizer")) for name in names)
+    return next((_agreed(rows) for rows in stated if rows.height), None)
 
 
 def weight_rows(run: Run) -> Stated | None:
     """Rows of the embeddings in the weights themselves; None where there are none, or they disagree."""
-    found = _agreed(run, (pl.col("family") == "weights") & pl.col("key").str.contains(r"\.rows$"))
-    return found if isinstance(found, Stated) else None
+    return _agreed(_stating(run, (pl.col("family") == "weights") & pl.col("key").str.contains(r"\.rows$")))
 
 
 def configured_rows(run: Run, folder: str) -> Stated | None:
     """The vocabulary size that the model's `config.json` of a folder states."""
     path = f"{folder}/config.json" if folder else "config.json"
-    found = _agreed(run, (pl.col("source") == path) & pl.col("key").str.contains(r"^(?:text_config\.)?vocab_size$"))
-    return found if isinstance(found, Stated) else None
+    size = pl.col("key").str.contains(r"^(?:text_config\.)?vocab_size$")
+    return _agreed(_stating(run, (pl.col("source") == path) & size))
 
 
 def token_ids(run: Run, which: str) -> Stated | None:
     """A number of a tokenizer's files: `max_id`, `max_base_id`, `n_tokens`; None where files disagree or lack it."""
-    found = _agreed(run, pl.col("key") == f"tokenizer.{which}")
-    return found if isinstance(found, Stated) else None
+    return _agreed(_stating(run, pl.col("key") == f"tokenizer.{which}"))
 
 
 def special_ids(run: Run, token: str) -> frozenset[int]:
@@ -82,12 +78,11 @@ def _counts(run: Run) -> pl.DataFrame:
     return rows.filter((pl.col("number") > 0) & (pl.col("number") < _MOST)).collect()
 
 
-def _agreed(run: Run, which: pl.Expr) -> Stated | str | None:
-    """The number of all rows; `nothing` where there is no row, None where they differ."""
+def _stating(run: Run, which: pl.Expr) -> pl.DataFrame:
     rows = _counts(run)
-    rows = rows.filter(which) if rows.height else rows
-    if rows.height == 0:
-        return "nothing"
-    if rows["number"].n_unique() != 1:
-        return None
-    return Stated(int(rows["number"][0]), rows.row(0, named=True))
+    return rows.filter(which) if rows.height else rows
+
+
+def _agreed(rows: pl.DataFrame) -> Stated | None:
+    """The number of all rows; None where they differ, or there is none."""
+    return Stated(int(rows["number"][0]), rows.row(0, named=True)) if rows["number"].n_unique() == 1 else None
