@@ -6,6 +6,7 @@ evaluation tables are NaN by design in healthy runs, so they are not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,19 @@ def watched(run: Run, *, every: bool = False) -> pl.LazyFrame:
 
 @derived
 def watched_series(run: Run) -> pl.DataFrame:
-    """Give `series` of the watched rows, from the index alone."""
-    index, roles = index_of(run), _roles(run)
-    wanted = chosen(index, pl.col("name").is_in(roles["name"].to_list()), stores_of(run).left_out)
-    of_name = dict(roles.iter_rows())
+    """Give the series of watched metrics, as `series_of` has them."""
+    roles: dict[str, str] = dict(_roles(run).iter_rows())
+    return series_of(run, pl.col("name").is_in([*roles]), roles)
+
+
+def series_of(run: Run, where: pl.Expr, roles: Mapping[str, str]) -> pl.DataFrame:
+    """One row for each series of some metrics, in the order of their first records, from the index alone.
+
+    Columns: the series' key, `role`, `n` records, `n_bad`, `n_before` (finite records before the first bad one) and
+    `n_after` (after the last bad one), both null where no record is bad, and `last`, the last value.
+    """
+    index = index_of(run)
+    wanted = chosen(index, where, stores_of(run).left_out)
     groups: dict[tuple[Any, ...], list[int]] = {}
     keys = index.keys.select(SERIES[0], pl.col("attempt").fill_null(0), *SERIES[2:]).rows()
     for i in np.flatnonzero(wanted).tolist():
@@ -66,7 +76,7 @@ def watched_series(run: Run) -> pl.DataFrame:
         first = table.value("name", at) if len(own) > 1 else names[own[0]]
         last, seq = table.value("value", int(rows[-1])), table.value("seq", at)
         place = -1 if seq is None else int(seq), at
-        found.append((place, (*key, of_name[first], len(rows), *_bad(index, own, rows), last)))
+        found.append((place, (*key, roles.get(first), len(rows), *_bad(index, own, rows), last)))
     types = {name: index.keys.schema[name] for name in SERIES}
     schema = {**types, "role": pl.String, "n": pl.Int64, **_COUNTS, "last": pl.Float64}
     return pl.DataFrame([row for _, row in sorted(found, key=lambda one: one[0])], schema=schema, orient="row")
@@ -103,23 +113,6 @@ def _rows(run: Run, left_out: pl.DataFrame | None) -> pl.DataFrame:
     named = pl.col("name").replace_strict(roles["name"], roles["role"], return_dtype=pl.Categorical())
     rows = rows.filter(pl.col("value_class") != "null")
     return by_record(rows.with_columns(role=named, bad=pl.col("value_class").is_in(BAD_CLASSES))).collect()
-
-
-def series(rows: pl.DataFrame) -> pl.DataFrame:
-    """One row per series of watched rows, in the order of their first records.
-
-    Columns: the series' key, `role`, `n` records, `n_bad`, `n_before` (finite records before the first bad one) and
-    `n_after` (after the last bad one), both null where no record is bad, and `last`, the last value.
-    """
-    index = pl.int_range(pl.len())
-    return rows.group_by(*SERIES, maintain_order=True).agg(
-        pl.col("role").first(),
-        pl.len().cast(pl.Int64).alias("n"),
-        pl.col("bad").sum().cast(pl.Int64).alias("n_bad"),
-        index.filter(pl.col("bad")).min().alias("n_before"),
-        (pl.len().cast(pl.Int64) - 1 - index.filter(pl.col("bad")).max()).alias("n_after"),
-        pl.col("value").last().alias("last"),
-    )
 
 
 def of_series(rows: pl.DataFrame, key: dict[str, object]) -> pl.DataFrame:

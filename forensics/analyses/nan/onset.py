@@ -12,7 +12,7 @@ from forensics.analyses.nan.series import Candidate, Shares, Status, series_cand
 from forensics.case.epochs import counts_epochs
 from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.case.joined.stores import counted
-from forensics.case.nonfinite import BAD_CLASSES, series, watched, watched_series
+from forensics.case.nonfinite import BAD_CLASSES, series_of, watched, watched_series
 from forensics.case.series import metric_rows
 from forensics.case.steps import SERIES, at, by_record
 from forensics.knowledge.vocabulary import words_for
@@ -201,20 +201,16 @@ def lost_together(run: Run) -> Iterator[Candidate]:
     """Give the place where most series of a source that logs no loss became NaN at once, and stayed so."""
     least = run.threshold(Shares).lost_records
     known = watched_series(run)["source"].unique().to_list()
-    rows = by_record(
-        counted(run, ~pl.col("source").is_in(known) & ~pl.col("name").str.contains(words_for("no_objective")))
-        .filter(pl.col("value_class") != "null")
-        .with_columns(role=pl.lit("together"), bad=pl.col("value_class").is_in(BAD_CLASSES))
-    ).collect()
-    if rows.is_empty():
-        return
-    table = series(rows).filter(pl.col("n") > least)
+    objective = ~pl.col("source").is_in(known) & ~pl.col("name").str.contains(words_for("no_objective"))
+    table = series_of(run, objective, {}).filter(pl.col("n") > least)
     lost = (pl.col("n_after") == 0) & (pl.col("n_bad") >= least) & (pl.col("n_bad") == pl.col("n") - pl.col("n_before"))
     for (source, attempt), part in table.group_by("source", "attempt", maintain_order=True):
         gone = part.filter(lost & (pl.col("n_before") > 0))
         if gone.height < _SERIES_TOGETHER or 2 * gone.height < part.height:
             continue
-        own = rows.filter((pl.col("source") == source) & (pl.col("attempt") == attempt))
+        rows = counted(run, objective & (pl.col("source") == source)).filter(pl.col("value_class") != "null")
+        rows = rows.with_columns(role=pl.lit("together"), bad=pl.col("value_class").is_in(BAD_CLASSES))
+        own = by_record(rows).filter(pl.col("attempt") == attempt).collect()
         first = own.join(gone.select(SERIES), on=list(SERIES), nulls_equal=True, maintain_order="left")
         bad = first.filter("bad").row(0, named=True)
         key = gone.filter(pl.col("raw_name") == bad["raw_name"]).row(0, named=True)
