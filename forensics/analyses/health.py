@@ -63,16 +63,11 @@ def health_of(run: Run) -> Health:
     if records.bad:
         every = "no finite loss was logged" if records.bad == records.losses else None
         return Health(None, every or f"{records.bad} of {records.losses} losses are not finite")
-    return _of_end(end, records, is_paced=_is_paced(run))
-
-
-def _is_paced(run: Run) -> bool:
-    """Whether a clock of the run would show that its steps became slower."""
-    return any(one.steady.resolution <= COARSEST for one in paced(run))
+    return _of_end(end, records, is_paced=any(one.steady.resolution <= COARSEST for one in paced(run)))
 
 
 def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
-    """Judge the end of a run whose losses are finite."""
+    """Judge the end of a run whose losses are finite; `is_paced`: a clock would show that its steps became slower."""
     span = f"{records.count} training records" + (f" up to {end.reach}" if end.reach.done is not None else "")
     if end.success is not None:
         ended = f"{span}, then {_ending(end.success.quote)!r}"

@@ -14,26 +14,15 @@ from forensics.store.run import Run, derived
 @derived
 def backend(run: Run) -> str:
     """Give the backend's name as the table of knowledge has it; empty when nothing tells."""
-    lines, names, values = _lines(run), _metrics(run), _values(run)
-    fits = (b.backend for b in backends() if _any(lines, b.lines) or _is(b, names, values))
-    return next(fits, "")
+    lines = run.scan("events").select(pl.col("code").drop_nulls().unique()).collect().to_series()
+    names, values = keys_of(run)["raw_name"].drop_nulls().unique(), stated(run, "device")["said"].unique()
 
+    def fits(one: Backend) -> bool:
+        told = _any(lines, one.lines) or _any(values, one.values)
+        return told or bool(one.metrics and having(names, one.metrics))
 
-def _is(one: Backend, names: pl.Series, values: pl.Series) -> bool:
-    return _any(values, one.values) or bool(one.metrics and having(names, one.metrics))
+    return next((one.backend for one in backends() if fits(one)), "")
 
 
 def _any(said: pl.Series, pattern: str) -> bool:
     return bool(pattern and having(said, f"^(?:{pattern})$"))
-
-
-def _lines(run: Run) -> pl.Series:
-    return run.scan("events").select(pl.col("code").drop_nulls().unique()).collect().to_series()
-
-
-def _metrics(run: Run) -> pl.Series:
-    return keys_of(run)["raw_name"].drop_nulls().unique()
-
-
-def _values(run: Run) -> pl.Series:
-    return stated(run, "device")["said"].unique(maintain_order=True)

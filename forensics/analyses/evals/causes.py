@@ -61,9 +61,7 @@ def diagnosed(run: Run) -> Diagnosed | None:
 def _changed(run: Run, fall: Fall) -> list[Unlike]:
     found: dict[tuple[str, str], Unlike] = {}
     for test in fall.tasks[:_MOST_TASKS]:
-        before = next(
-            (s.rows[k] for s in fall.sound[-1:] for k, row in s.rows.items() if _alike(row, test.after)), test.before
-        )
+        before = _row_like(fall.sound[-1], test.after) or test.before
         unlike = compared(before, test.after)
         every = (
             *_wrong_weights(fall, test.after),

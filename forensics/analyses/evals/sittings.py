@@ -69,8 +69,7 @@ def of_wrong_checkpoint(rows: Sequence[Row]) -> list[Row]:
     for _, filed, made in unlike:
         filed_of.setdefault(made, set()).add(filed)
         made_of.setdefault(filed, set()).add(made)
-    own = {made for _, filed, made in told if filed == made}
-    agrees = bool(own)
+    agrees = any(filed == made for _, filed, made in told)
     return [
         row for row, filed, made in unlike
         if len(made_of[filed]) == 1 and (agrees or len(filed_of[made]) == 1)

@@ -34,16 +34,9 @@ def clock_offsets(run: Run) -> Mapping[str, float]:
     )
     times: dict[str, dict[int, int]] = {}
     for rank, step, t_ns in rows.iter_rows():
-        node = of.get(rank or 0)
-        if node is not None:
+        if (node := of.get(rank or 0)) is not None:
             steps = times.setdefault(node, {})
             steps[step] = min(t_ns, steps.get(step, t_ns))
-    if not times:
-        return {}
-    first = times[min(times)]
-    found: dict[str, float] = {}
-    for node, steps in sorted(times.items()):
-        shared = [steps[s] - first[s] for s in steps.keys() & first.keys()]
-        if len(shared) >= MIN_SHARED:
-            found[node] = median(shared) / 1e9
-    return found
+    first = times[min(times)] if times else {}
+    apart = {node: [at[s] - first[s] for s in at.keys() & first.keys()] for node, at in sorted(times.items())}
+    return {node: median(shared) / 1e9 for node, shared in apart.items() if len(shared) >= MIN_SHARED}

@@ -34,14 +34,10 @@ def is_disputed(run: Run, end: GroupEnd) -> bool:
 def _explains(run: Run, failure: Failure, end: GroupEnd) -> bool:
     if failure.weight == Weight.WRAPPER or end.before(failure.source, failure.at, failure.t_ns):
         return False
-    if failure.weight == Weight.CLOSED and (not end.is_plain or _has_its_own_log(run, end)):
+    # a worker that printed to files of its own would have complained there
+    if failure.weight == Weight.CLOSED and (not end.is_plain or end.rank in _spoken(run)):
         return failure.rank is None or failure.rank == end.rank
     return True
-
-
-def _has_its_own_log(run: Run, end: GroupEnd) -> bool:
-    """Whether the worker that ended first printed to files of its own, so that a complaint of it would be there."""
-    return end.rank is not None and end.rank in _spoken(run)
 
 
 @derived

@@ -72,20 +72,15 @@ def _collective_waits(told: Recorded) -> Iterator[Wait]:
 
 
 def _p2p_waits(told: Recorded) -> Iterator[Wait]:
-    posted = {
-        (entry.rank, entry.key, entry.p2p_seq)
-        for entries in told.pending.values()
-        for entry in entries
-        if entry.peer is not None
-    }
+    pending = [entry for entries in told.pending.values() for entry in entries]
+    posted = {(entry.rank, entry.key, entry.p2p_seq) for entry in pending if entry.peer is not None}
     seen: set[tuple[int, int]] = set()
-    for rank, entries in told.pending.items():
-        for entry in entries:
-            peer = entry.peer
-            if peer is None or (rank, peer) in seen or (peer, entry.key, entry.p2p_seq) in posted:
-                continue
-            seen.add((rank, peer))
-            yield Wait(entry.key[0], entry.p2p_seq or entry.seq, entry.op, (rank,), (peer,), entry)
+    for entry in pending:
+        rank, peer = entry.rank, entry.peer
+        if peer is None or (rank, peer) in seen or (peer, entry.key, entry.p2p_seq) in posted:
+            continue
+        seen.add((rank, peer))
+        yield Wait(entry.key[0], entry.p2p_seq or entry.seq, entry.op, (rank,), (peer,), entry)
 
 
 def last_common(run: Run) -> Entry | None:

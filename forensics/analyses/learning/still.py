@@ -77,8 +77,9 @@ def _still(run: Run, loss: Loss, limits: Frozen) -> Still | None:
     same = np.abs(values - last) <= limits.rounding * abs(last)
     equal = float(same.mean())
     idle = _idle(run, loss.curve)
-    if last == 0 and equal >= limits.share:
-        return Still(loss, "masked", last, 0, 0, idle) if _no_gradient(run, loss.curve, idle) else None
+    if last == 0 and equal >= limits.share:  # a gradient norm that is not zero contradicts that nothing trains
+        trains = idle is None and beside(run, loss.curve, "grad_norm") is not None
+        return None if trains else Still(loss, "masked", last, 0, 0, idle)
     if equal >= limits.share and n >= _needed(last, limits):
         return Still(loss, "frozen", last, 0, 0, idle)
     away = np.flatnonzero(~same)
@@ -95,11 +96,6 @@ def _still(run: Run, loss: Loss, limits: Frozen) -> Still | None:
 def _idle(run: Run, curve: Curve) -> Curve | None:
     near = (beside(run, curve, name) for name in ("lr", "grad_norm"))
     return next((c for c in near if c is not None and not c.values.any() and not c.ends_nonfinite), None)
-
-
-def _no_gradient(run: Run, curve: Curve, idle: Curve | None) -> bool:
-    """Whether nothing contradicts that a loss of zero trains nothing: no gradient norm, or one of zero."""
-    return idle is not None or beside(run, curve, "grad_norm") is None
 
 
 def _needed(value: float, limits: Frozen) -> int:

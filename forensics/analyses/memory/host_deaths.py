@@ -7,6 +7,7 @@ or the scheduler tell them apart, or a resident memory that rose until then.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
@@ -40,14 +41,9 @@ def death_of(run: Run) -> Death | None:
     found = killed(run)
     if not found:
         return None
-    host = [m for m in oom_messages(run) if m.where == "host" and not m.survived]
-    if host:
-        return Death(found[0], "memory", host[0])
-    every = standing(run)
-    stop = next((f for f in every if f.weight == Weight.STOP), None)
-    if stop is not None:
-        return Death(found[0], "scheduler", stop)
-    own = next((f for f in every if f.weight in {Weight.OWN, Weight.ECHO} and f.cause != KILLED), None)
-    if own is not None:
-        return Death(found[0], "tear-down", own)
-    return Death(found[0], "unknown", None)
+    host = (m for m in oom_messages(run) if m.where == "host" and not m.survived)
+    stops = (f for f in standing(run) if f.weight == Weight.STOP)
+    own = (f for f in standing(run) if f.weight in {Weight.OWN, Weight.ECHO} and f.cause != KILLED)
+    proofs: dict[Meaning, Iterator[Failure | OomMessage]] = {"memory": host, "scheduler": stops, "tear-down": own}
+    told = (Death(found[0], meaning, proof) for meaning, some in proofs.items() for proof in some)
+    return next(told, Death(found[0], "unknown", None))

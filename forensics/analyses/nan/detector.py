@@ -45,19 +45,16 @@ def detector_candidates(run: Run) -> list[Candidate]:
     lines = [*_dialect_lines(run)]
     spoken = {(item.row["source"], item.line) for item in lines}
     lines += [item for item in _errors(run) if (item.row["source"], item.line) not in spoken]
-    sources = sorted({item.row["source"] for item in lines})
     rows = watched(run, every=True).collect() if lines else pl.DataFrame()
-    by_source = [sorted((item for item in lines if item.row["source"] == source), key=_line) for source in sources]
-    return [candidate for own in by_source for candidate in _judge(run, own, rows)]
+    by_source: dict[str, list[_Line]] = {}
+    for item in sorted(lines, key=lambda item: (item.row["source"], item.line)):
+        by_source.setdefault(item.row["source"], []).append(item)
+    return [candidate for own in by_source.values() for candidate in _judge(run, own, rows)]
 
 
 def detector_lines(run: Run) -> list[Row]:
     """The event rows of dialects' own NaN lines, in file order."""
     return [item.row for item in _dialect_lines(run)]
-
-
-def _line(item: _Line) -> int:
-    return item.line
 
 
 def _dialect_lines(run: Run) -> Iterator[_Line]:

@@ -98,7 +98,9 @@ def _fall(own: pl.DataFrame, cfg: ScaleLimits) -> tuple[Row, Row, str] | None:
     rises = own.filter(pl.col("change") > 0)["i"].to_list()
     places = [int(i) for i in falls["i"]]
     start = len(places) - 1
-    while start and places[start] - places[start - 1] <= cfg.burst_records and not _between(rises, places, start):
+    while start and places[start] - places[start - 1] <= cfg.burst_records:
+        if any(places[start - 1] < rise < places[start] for rise in rises):
+            break
         start -= 1
     top, end = own["value"][max(0, places[start] - 1)], own["value"][-1]
     stays = places[-1] + cfg.at_floor <= own.height and end <= cfg.floor and not any(r > places[-1] for r in rises)
@@ -107,10 +109,6 @@ def _fall(own: pl.DataFrame, cfg: ScaleLimits) -> tuple[Row, Row, str] | None:
         return None
     words = f"the loss scale fell from {top:g} to {end:g}" + (" and stayed there" if stays else "")
     return own.row(places[start], named=True), own.row(places[-1], named=True), words
-
-
-def _between(rises: list[int], places: list[int], start: int) -> bool:
-    return any(places[start - 1] < r < places[start] for r in rises)
 
 
 def _warm(own: pl.DataFrame, cfg: ScaleLimits) -> pl.Expr:

@@ -8,6 +8,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.series import keys_of, metric_rows
+from forensics.stats.spread import median
 from forensics.store.run import Run
 
 _CLOCK = ("gpu_sm_clock_mhz", "gpu_clock_mhz")
@@ -61,7 +62,7 @@ def _of_device(rows: pl.DataFrame, fall: float, samples: int) -> Throttled | Non
     return Throttled(
         device=str(rows["device"][0]),
         high=high,
-        low=_median(low["value"]) or 0.0,
+        low=median(low["value"]),
         share=low.height / loaded.height,
         temperature=_median_at(rows, "gpu_temp_c", low),
         power_share=draw / limit if draw and limit else None,
@@ -76,12 +77,8 @@ def _beside(rows: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _median_at(rows: pl.DataFrame, name: str, low: pl.DataFrame) -> float | None:
-    return _median(_beside(rows, name).join(low.select("seq"), on="seq", how="semi")["beside"])
-
-
-def _median(values: pl.Series) -> float | None:
-    found = values.median()
-    return float(found) if isinstance(found, int | float) else None
+    values = _beside(rows, name).join(low.select("seq"), on="seq", how="semi")["beside"]
+    return median(values) if values.len() else None
 
 
 def _reasons(rows: pl.DataFrame, low: pl.DataFrame) -> tuple[str, ...]:
