@@ -218,6 +218,7 @@ def _plans(run: Run) -> Iterator[Plan]:
             unit=pl.when(in_epochs).then(pl.lit("epoch")).otherwise(pl.lit("step")),
         )
         .filter((pl.col("count") > 0) & (pl.col("count") == pl.col("count").round()) & (pl.col("count") < 1e15))
+        .sort("source", "line", "key")
         .select("unit", "count")
         .collect()
     )

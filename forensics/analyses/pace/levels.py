@@ -37,7 +37,6 @@ class Levels(Struct, frozen=True):
     edges: tuple[int, ...]
     means: tuple[float, ...]
     noise: LongRun
-    rho: float
     block: int
 
     def size(self, first: int, end: int) -> int:
@@ -95,7 +94,7 @@ def _described(values: Floats, block: int, cuts: list[int], noise: LongRun) -> L
     left = values - np.repeat(means, np.diff(edges))
     rho = correlation(left)
     sd = max(noise.sd, float(left.std()) * sqrt((1 + rho) / (1 - rho)))
-    return Levels(edges, means, LongRun(sd, noise.lag, noise.memory), rho, block)
+    return Levels(edges, means, LongRun(sd, noise.lag, noise.memory), block)
 
 
 def _weakest(found: Levels, bounds: Bounds) -> int | None:

@@ -19,13 +19,12 @@ _FLOOR = 1e-4  # deviation of a log below which no clock is told from another
 
 
 class Ramp(Struct, frozen=True):
-    """A rise from record `first` to record `last` by `rise` (log), from the level `before` (log), at `z` deviations.
+    """A rise from record `first` on by `rise` (log), from the level `before` (log), at `z` deviations.
 
     `z` counts the noise that the ramp leaves, its correlation included: a ramp is not taken for noise of long memory.
     """
 
     first: int
-    last: int
     before: float
     rise: float
     z: float
@@ -56,7 +55,7 @@ def ramp_of(values: Floats, found: Levels) -> Ramp | None:
     if gain <= _GAIN or last - first <= max(_LONGEST, _LONGEST_SHARE * count):
         return None
     before = level + slope * float(shape.min())
-    return Ramp(first * size, last * size, before, slope, z)
+    return Ramp(first * size, before, slope, z)
 
 
 def _best_jump(means: Floats) -> float:
