@@ -95,8 +95,7 @@ class OpenRun:
         """Give one table lazily, as an attribute."""
         if name in TABLES:
             return self.run.scan(name)
-        message = f"a run has no {name!r}{suggestion(name, tuple(TABLES))}"
-        raise AttributeError(message)
+        raise AttributeError(f"a run has no {name!r}{suggestion(name, tuple(TABLES))}")
 
     def __dir__(self) -> list[str]:
         """Name the tables beside the rest, for completion."""
@@ -153,8 +152,7 @@ def open_run(
         UsageError: when the path does not exist, or is empty, or `jobs` is below 1.
     """
     if jobs is not None and jobs < 1:
-        message = f"jobs: {jobs} is no number of processes"
-        raise UsageError(message, help="forensics.triage('RUN_DIR', jobs=2)")
+        raise UsageError(f"jobs: {jobs} is no number of processes", help="forensics.triage('RUN_DIR', jobs=2)")
     place, spread = None if store is None else Path(_given(store)), Spread(jobs)
     run = pipeline.ingest_run(_given(path), store=place, spread=spread)
     given = () if baseline is None else (baseline,) if isinstance(baseline, str | PathLike) else tuple(baseline)
@@ -186,8 +184,7 @@ def triage(  # noqa: PLR0913 - each is a question of its own, by name only
 def _given(place: Place) -> Place:
     """Refuse an empty place, as `Path` would take it for the working folder."""
     if not os.fspath(place):
-        message = "the path is empty: is a variable not set?"
-        raise UsageError(message, help="forensics.triage('RUN_DIR')")
+        raise UsageError("the path is empty: is a variable not set?", help="forensics.triage('RUN_DIR')")
     return place
 
 
@@ -195,6 +192,5 @@ def _known(ignore: Iterable[str]) -> tuple[str, ...]:
     ids = tuple(rule.id for rule in registry.load("rules").rules)
     for one in (ignored := tuple(ignore)):
         if one not in ids:
-            message = f"ignore: no rule {one!r}{suggestion(one, ids)}"
-            raise UsageError(message, help="forensics rules")
+            raise UsageError(f"ignore: no rule {one!r}{suggestion(one, ids)}", help="forensics rules")
     return ignored

@@ -6,7 +6,7 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from msgspec import Struct, field
 
@@ -14,11 +14,12 @@ from forensics import registry
 from forensics.analyses.checkpoints import last_clean
 from forensics.analyses.coverage import coverage_of
 from forensics.case.processes.attempts import Attempts, attempts, of_judged
+from forensics.config import Config
 from forensics.diagnosis.actions import actions, advised
 from forensics.diagnosis.playbook import missing, playbook
 from forensics.diagnosis.restart import restart_of
 from forensics.diagnosis.verdict import decide
-from forensics.errors import ForensicsError, PlaceError
+from forensics.errors import PlaceError
 from forensics.io.discover import discover
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.places.named import Where, place_of
@@ -38,19 +39,6 @@ from forensics.values import replace
 IN_MEMORY_BYTES = 256 << 20
 
 
-class RuleConfig(Protocol):
-    """What the pipeline asks of a configuration."""
-
-    @property
-    def ignore(self) -> tuple[str, ...]:
-        """Ids of the rules whose findings are suppressed."""
-        ...
-
-    def for_rule(self, rule: registry.Rule) -> Any:  # noqa: ANN401 - the thresholds type is the rule's own
-        """Thresholds of one rule, or None when it has none."""
-        ...
-
-
 class Defaults(Struct, frozen=True):
     """The configuration of nobody: no rule ignored, every threshold as shipped, or as a run is judged by already."""
 
@@ -64,17 +52,16 @@ class Defaults(Struct, frozen=True):
         return self.thresholds[rule.config] if rule.config in self.thresholds else rule.config()
 
 
+#: Both say which rules are ignored, and give the thresholds of a rule: None where it has none.
+RuleConfig = Config | Defaults
+
+
 class _Gathered(Struct):
     tables: dict[str, Rows] = field(default_factory=dict[str, Rows])
     files: list[FileCoverage] = field(default_factory=list[FileCoverage])
     issues: list[Issue] = field(default_factory=list[Issue])
 
-    def add(
-        self,
-        tables: Iterable[tuple[str, Given]],
-        files: Iterable[FileCoverage],
-        issues: Iterable[Issue],
-    ) -> None:
+    def add(self, tables: Iterable[tuple[str, Given]], files: Iterable[FileCoverage], issues: Iterable[Issue]) -> None:
         for table, frame in tables:
             if table not in self.tables:
                 self.tables[table] = Rows(table)
@@ -201,8 +188,7 @@ def _spool() -> Generator[str]:
         with tempfile.TemporaryDirectory(prefix="forensics-", ignore_cleanup_errors=True) as place:
             yield place
     except OSError as error:
-        named = f"the temporary folder {tempfile.gettempdir()}"
-        raise PlaceError(named, error) from error
+        raise PlaceError(f"the temporary folder {tempfile.gettempdir()}", error) from error
 
 
 def ingest_bytes(name: str, data: bytes, *, limits: Limits = DEFAULT) -> Run:
@@ -246,6 +232,21 @@ def thresholds_of(config: RuleConfig) -> dict[type, Any]:
     """Give the thresholds that differ from the shipped ones, by their type; rules of one analysis share them."""
     asked = (config.for_rule(rule) for rule in registry.load("rules").rules if rule.config is not None)
     return {type(one): one for one in asked if one != type(one)()}
+
+
+def configured(run: Run, settings: Config) -> Run:
+    """Give a run under the names and thresholds that the user set; no rule is loaded where none is set.
+
+    Raises:
+        UsageError: for a name or a threshold that is not known.
+    """
+    if settings.metrics:
+        from forensics.dialects.names import meanings  # noqa: PLC0415 - few users have names of their own
+
+        run = run.renamed(settings.named(sorted(meanings())))
+    if not settings.rule_tables:
+        return run
+    return run.under(thresholds_of(settings.checked(registry.load("rules").rules)))
 
 
 def _of_judged(run: Run, config: RuleConfig, found: Sequence[Finding]) -> Iterator[Finding]:
@@ -306,18 +307,3 @@ def triage(
         ForensicsError: when the path cannot be read at all.
     """
     return report_of(ingest_run(where, store=store, limits=limits), config)
-
-
-__all__ = [
-    "Defaults",
-    "ForensicsError",
-    "Progress",
-    "findings_of",
-    "ingest_bytes",
-    "ingest_run",
-    "ingest_shard",
-    "ingest_stream",
-    "report_of",
-    "triage",
-    "with_figures",
-]

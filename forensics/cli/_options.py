@@ -41,8 +41,7 @@ def on_this_machine(text: str) -> Path:
 
     folder = place_of(text).folder
     if folder is None:
-        message = "tables are written to this machine, not to a bucket"
-        raise UsageError(message, help="give a path, and copy from there")
+        raise UsageError("tables are written to this machine, not to a bucket", help="give a path, and copy from there")
     return folder
 
 
@@ -154,8 +153,7 @@ class Output(Struct, frozen=True):
             from forensics.io.places.written import is_taken  # noqa: PLC0415 - not on the path of --help
 
             if is_taken(self.out):
-                message = f"{self.out} exists"
-                raise UsageError(message, help="give --force to replace it, or another name to -o")
+                raise UsageError(f"{self.out} exists", help="give --force to replace it, or another name to -o")
         return self
 
     @property

@@ -38,7 +38,6 @@ def names(path: list[str]) -> tuple[str, ...]:
 
 
 def module_of(name: str) -> str:
-    """Full name of the module of a command."""
     return f"{_PACKAGE}.{name.replace('-', '_')}"
 
 
@@ -50,7 +49,6 @@ def summary(name: str) -> str:
 
 
 def page(path: list[str]) -> str:
-    """Give the whole page of `forensics --help`."""
     every = names(path)
     width = max(map(len, every))
     return _HEAD + "".join(f"  {name:<{width}}  {summary(name)}\n" for name in every) + _TAIL

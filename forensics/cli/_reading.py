@@ -38,7 +38,6 @@ class Reading(Struct, frozen=True):
 
     @property
     def spread(self) -> Spread:
-        """Where runs and their files are read."""
         from forensics.scale.choice import Spread  # noqa: PLC0415 - polars is not on the path of --help
 
         return Spread(self.jobs, self.engine)
@@ -114,13 +113,6 @@ def folders(places: Iterable[Place]) -> tuple[Path, ...]:
 
 def _configured(run: Run, *places: Place) -> Run:
     """Give the run under the names and thresholds that the user set, so that every command judges by the same ones."""
-    from forensics import config, pipeline, registry  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics import config, pipeline  # noqa: PLC0415 - polars is not on the path of --help
 
-    settings = config.load(cwd=Path.cwd(), runs=folders(places))
-    if settings.metrics:
-        from forensics.dialects.names import meanings  # noqa: PLC0415 - same
-
-        run = run.renamed(settings.named(sorted(meanings())))
-    if not settings.rule_tables:
-        return run  # and no rule is loaded for a command that asks none
-    return run.under(pipeline.thresholds_of(settings.checked(registry.load("rules").rules)))
+    return pipeline.configured(run, config.load(cwd=Path.cwd(), runs=folders(places)))

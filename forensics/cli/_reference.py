@@ -11,21 +11,76 @@ import contextlib
 import io
 import json
 import os
+import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from forensics.cli import _overview, commands
-from forensics.cli._play import played
 from forensics.cli._reference_tables import tables
 from forensics.cli.main import run
 from forensics.errors import ExitCode
 from forensics.patterns import lazily
 
+#: Output may hold fences, but only indented ones.
+_CONSOLE = lazily(r"^```console\n(?P<commands>.*?)^```$", re.DOTALL | re.MULTILINE)
+_CODE = "$ echo $?"
 _DOCUMENT = lazily(r'"(forensics\.[a-z-]+/\d+)"')
 WRITTEN = "<!-- written by `make docs`: do not edit -->"
+
+
+# The ```console blocks of a page, played: each command is run in this process, and what it prints is put under it.
+#
+# A line `$ forensics …` is run, a line `$ echo $?` gives the exit code of the one before; other `$` lines stay as they
+# are, without output. A line that ends in a backslash goes on in the next one.
+
+
+def played(page: str) -> str:
+    """Give a page whose ```console blocks show what their commands print now; `$ make` lines stay as they are."""
+    return _CONSOLE.sub(lambda block: f"```console\n{_play(block['commands'])}```", page)
+
+
+def _play(block: str) -> str:
+    shown = list[str]()
+    code = 0
+    for line in _commands(block):
+        shown.append(line)
+        if line == _CODE:
+            shown.append(str(code))
+        elif line.startswith("$ forensics "):
+            code, printed = answer(line.removeprefix("$ forensics ").replace("\\\n", " "))
+            shown += printed.splitlines()
+    return "".join(f"{line}\n" for line in shown)
+
+
+def _commands(block: str) -> Iterator[str]:
+    """Give the command lines of a block, each with its continuation lines."""
+    lines = iter(block.splitlines())
+    for line in lines:
+        if line.startswith("$ "):
+            command = line
+            while command.endswith("\\"):
+                command += "\n" + next(lines)
+            yield command
+
+
+@lru_cache(maxsize=256)
+def answer(command: str) -> tuple[int, str]:
+    """Exit code and standard output of `forensics COMMAND`; asked once for all pages, as it prints the same each time.
+
+    A command that writes files writes them once.
+
+    Raises:
+        AssertionError: where the command met a bug; no page may show that.
+    """
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
+        code = run(shlex.split(command, comments=True))
+    assert code != ExitCode.BUG, command
+    return code, out.getvalue()
 
 
 def pages() -> dict[str, str]:

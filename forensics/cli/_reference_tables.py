@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from forensics import registry
 from forensics.dialects.spec import Dialect
 from forensics.figures.kind import kinds
 from forensics.io.tables import table_rows
+from forensics.patterns import lazily
 from forensics.registry import Ingester
 from forensics.report.pages import catalogue
 from forensics.store.schema import TABLES, VERSION
 
 Row = tuple[str, ...]
+_MARKS = lazily(r"[\\<*_\[\]]")
 
 
 def cell(text: str) -> str:
@@ -23,7 +25,6 @@ def cell(text: str) -> str:
 
 
 def table(head: Row, rows: Iterable[Row]) -> Iterator[str]:
-    """Lay out a Markdown table."""
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * len(head)
     yield from (f"| {' | '.join(cell(one) for one in row)} |" for row in rows)
@@ -97,13 +98,10 @@ def figures() -> Iterator[str]:
     yield "left out. Which points are drawn, and what marks mean: [Send somebody the whole story](../how-to/report.md)."
     yield ""
     made = [kind.make for kind in kinds()]
-    rows = ((f"`{one.__module__.rsplit('.', 1)[-1]}`", marked(_doc(one))) for one in made)
+    docs = (catalogue.sentence(sys.modules[one.__module__].__doc__ or "") for one in made)
+    rows = ((f"`{one.__module__.rsplit('.', 1)[-1]}`", marked(doc)) for one, doc in zip(made, docs, strict=True))
     yield from table(("figure", "shows"), rows)
     yield ""
-
-
-def _doc(function: Callable[..., object]) -> str:
-    return catalogue.sentence(sys.modules[function.__module__].__doc__ or "")
 
 
 def metric_names() -> Iterator[str]:
@@ -129,8 +127,4 @@ def marked(text: str) -> str:
     parts = text.split("`")
     if len(parts) % 2 == 0:  # a backtick without a partner
         parts = [text.replace("`", "\\`")]
-    return "`".join(part if index % 2 else _escaped(part) for index, part in enumerate(parts))
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "\\<*_[]" else letter for letter in text)
+    return "`".join(part if index % 2 else _MARKS.sub(r"\\\g<0>", part) for index, part in enumerate(parts))

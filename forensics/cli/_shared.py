@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, lines
-from forensics.cli._exit import Gate
+from forensics.cli._answer import Answer, Gate, lines
 from forensics.cli._reading import Reading
 
 if TYPE_CHECKING:
@@ -47,12 +46,10 @@ class Shared:
 
     @property
     def reading(self) -> Reading:
-        """How runs are read, and how what they say is shown."""
         return Reading(self.store, self.redact, self.quiet, self.jobs, opt.one_of("--engine", self.engine, opt.ENGINES))
 
     @property
     def output(self) -> opt.Output:
-        """In which format, where to, and how it looks."""
         return opt.Output(self.format_, self.out, self.force, self.color, self.verbose)
 
     def printed(self, text: Iterable[str]) -> Answer:

@@ -157,11 +157,9 @@ def _check(args: list[str]) -> None:
         option, equals, value = arg.partition("=")
         if not arg or (equals and not value and option.startswith("--")):
             what = option or (before if before.startswith("-") else "an argument")
-            message = f"{what} is empty: is a variable not set?"
-            raise UsageError(message, help=_help_for(args))
+            raise UsageError(f"{what} is empty: is a variable not set?", help=_help_for(args))
         if "\0" in arg:
-            message = f"{arg!r}: no name holds a zero byte"
-            raise UsageError(message, help=_help_for(args))
+            raise UsageError(f"{arg!r}: no name holds a zero byte", help=_help_for(args))
 
 
 def _help_for(args: list[str]) -> str:
@@ -189,8 +187,7 @@ def _print(text: str) -> None:
         raise
     except OSError as error:
         let_go_of_output()
-        place = "standard output"
-        raise PlaceError(place, error) from error
+        raise PlaceError("standard output", error) from error
 
 
 def _written(path: str, text: str, *, force: bool) -> None:

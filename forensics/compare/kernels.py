@@ -34,6 +34,11 @@ class Change(Struct, frozen=True):
         return self.cand_ns - self.base_ns
 
     @property
+    def counts(self) -> str:
+        """Both counts in words."""
+        return f"{self.base_count:,.4g} → {self.cand_count:,.4g}"
+
+    @property
     def state(self) -> State:
         """Whether it is new, gone, grew, shrank or stayed."""
         if not self.base_count:

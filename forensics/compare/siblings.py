@@ -205,7 +205,6 @@ def _table() -> tuple[tuple[str, ...], ...]:
 
 
 def _together(first: Run, second: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """The losses of two runs at their common steps."""
     one, other = longest(first, "loss"), longest(second, "loss")
     if one is None or other is None:
         return None

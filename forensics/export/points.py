@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from math import inf, nextafter
@@ -24,6 +23,7 @@ _ORDER = (*SERIES, "seq")
 _LAST_STEP = 1 << 62
 _STEM_CHARS = 80
 _HASH_DIGITS = 8
+_CODE = lazily(r"-?\d{1,9}")
 _NOT_IN_A_NAME = lazily(r"[^A-Za-z0-9._=+@-]+|^[.-]+|^$")
 
 
@@ -52,17 +52,18 @@ def select(run: Run, globs: Sequence[str] = (), *, wide: bool = False) -> Select
     facts = run.collect("facts")
     exits = facts.filter(pl.col("family") == "exit", pl.col("key") == "exit_code")
     config = facts.filter(pl.col("family") == "config", pl.col("key").is_not_null(), pl.col("value").is_not_null())
+    codes = exits.select("source", "value").iter_rows()
     return Selection(
         run.name,
         points,
         wide,
-        {source: int(code) for source, code in exits.select("source", "value").iter_rows() if _is_code(code)},
+        {
+            source: int(code)
+            for source, code in exits.select("source", "value").iter_rows()
+            if _CODE.fullmatch(code or "")
+        },
         dict(config.unique("key", keep="first", maintain_order=True).select("key", "value").iter_rows()),
     )
-
-
-def _is_code(text: str | None) -> bool:
-    return text is not None and re.fullmatch(r"-?\d{1,9}", text) is not None
 
 
 def _fits(column: str, points: pl.DataFrame, globs: Sequence[str]) -> pl.Expr:

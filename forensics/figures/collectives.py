@@ -38,7 +38,7 @@ def _recorded(run: Run, report: Report, found: Recorded) -> Heat:
     """Over the time of their start where every rank printed one, else over their number in the group."""
     timed = found.rows["created_ns"].null_count() == 0
     axis = "created_ns" if timed else "seq"
-    low, high = _ends(found.rows, axis)
+    low, high = int(found.rows[axis].min() or 0), int(found.rows[axis].max() or 0)  # type: ignore[arg-type] # integers
     cells = (
         found.rows.group_by("rank", column(axis, low, high).alias("column"))
         .agg(started=pl.len(), open=pl.col("pending").sum())
@@ -126,10 +126,6 @@ def _traced(report: Report, rows: pl.DataFrame) -> Iterator[Heat]:
         rules=rules_of(report, Shape.SLOWDOWN),
         note=left_out(shown, every),
     )
-
-
-def _ends(rows: pl.DataFrame, axis: str) -> tuple[int, int]:
-    return int(rows[axis].min() or 0), int(rows[axis].max() or 0)  # type: ignore[arg-type] # of an integer column
 
 
 def _listed(ranks: Sequence[int]) -> str:

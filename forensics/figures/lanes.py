@@ -23,7 +23,7 @@ def lanes(_run: Run, report: Report) -> Iterator[Lanes]:
     """
     strong = [f for f in report.findings if f.severity is not Severity.INFO]
     cause = next((f for f in strong if _is_cause(f, report)), None)
-    every = [(f, e) for f in strong for e in _told(f)]
+    every = [(f, e) for f in strong for e in f.evidence[:_EACH]]
     dated = sorted(((f, e) for f, e in every if e.t_ns is not None), key=lambda row: (row[1].t_ns or 0, row[1].place))
     undated = [(f, e) for f, e in every if e.t_ns is None and e is f.evidence[0] and f.severity is Severity.ERROR]
     rows = _once([*(r for r in undated if r[0] is cause), *dated, *(r for r in undated if r[0] is not cause)])
@@ -52,10 +52,6 @@ def _is_cause(finding: Finding, report: Report) -> bool:
     verdict = report.verdict
     same = (finding.shape, finding.cause, finding.onset.step) == (verdict.shape, verdict.cause, verdict.onset.step)
     return same and finding.severity is Severity.ERROR
-
-
-def _told(finding: Finding) -> tuple[Evidence, ...]:
-    return finding.evidence[:_EACH]
 
 
 def _once(rows: list[tuple[Finding, Evidence]]) -> list[tuple[Finding, Evidence]]:

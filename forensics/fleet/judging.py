@@ -180,12 +180,7 @@ def not_judged(run: Named, why: str) -> Judged:
 
 def _read(asked: Named, how: How) -> Run:
     read = pipeline.ingest_run(asked.address, store=Path(how.store) if how.store else None)
-    run = replace(read, name=asked.name)
-    if how.settings.metrics:
-        from forensics.dialects.names import meanings  # noqa: PLC0415 - few users have names of their own
-
-        run = run.renamed(how.settings.named(sorted(meanings())))
-    return run.under(pipeline.thresholds_of(how.settings)) if how.settings.rule_tables else run
+    return pipeline.configured(replace(read, name=asked.name), how.settings)
 
 
 def _answer(run: Run, how: How, bases: Sequence[Run]) -> Answer:
@@ -197,14 +192,13 @@ def _answer(run: Run, how: How, bases: Sequence[Run]) -> Answer:
     return Answer(
         report,
         past_of(run, report, time.time_ns()) if how.keeps else None,
-        tuple(_drawn(run, report)) if how.figures else (),
+        tuple(map(_drawn, pipeline.with_figures(run, report).figures)) if how.figures else (),
         tuple(identities_of(one) for one in (run, *bases)) if how.redact else (),
     )
 
 
-def _drawn(run: Run, report: Report) -> Iterator[Drawn]:
-    for one in pipeline.with_figures(run, report).figures:
-        yield Drawn(type(one).__name__, wire.packed(one).decode("ascii"))
+def _drawn(one: figure.Figure) -> Drawn:
+    return Drawn(type(one).__name__, wire.packed(one).decode("ascii"))
 
 
 def answers(

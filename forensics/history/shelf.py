@@ -63,8 +63,7 @@ def kept(where: Where, past: Sequence[Past]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        called = f"the history {str(folder)!r}"
-        raise PlaceError(called, error) from error
+        raise PlaceError(f"the history {str(folder)!r}", error) from error
     with suppress(UsageError):  # it is there already: somebody judged the same at the same time
         write_atomic(folder / name, data, force=False)
 
@@ -119,8 +118,7 @@ def _files(folder: Path) -> Iterator[Path]:
     except FileNotFoundError:
         return
     except OSError as error:
-        place = f"the history {str(folder)!r}"
-        raise PlaceError(place, error) from error
+        raise PlaceError(f"the history {str(folder)!r}", error) from error
     yield from (folder / name for name in names[:_MOST_FILES])
 
 

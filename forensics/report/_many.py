@@ -29,12 +29,10 @@ class Seen(Struct, frozen=True):
 
     @property
     def first(self) -> str:
-        """The first time in words."""
         return say.utc(self.first_ns) or _UNDATED
 
     @property
     def last(self) -> str:
-        """The last time in words."""
         return say.utc(self.last_ns) or _UNDATED
 
     @property

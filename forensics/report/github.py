@@ -39,8 +39,8 @@ def _commands(report: Report) -> Iterator[str]:
     told = sorted(report.findings, key=lambda f: (f is not lead, -f.severity.rank, -f.confidence.rank))
     if not told or report.verdict.outcome is Outcome.CANNOT_SAY:
         level = "notice" if report.verdict.outcome is Outcome.HEALTHY else "warning"
-        title = for_github_property(f"forensics: {_word(report)}")
-        yield f"::{level} title={title}::{for_github(report.verdict.headline)}"
+        title = f"forensics: {report.verdict.outcome.value.replace('_', ' ')}"
+        yield f"::{level} title={for_github_property(title)}::{for_github(report.verdict.headline)}"
     room = MOST if told and report.verdict.outcome is not Outcome.CANNOT_SAY else MOST - 1
     for finding in told[:room]:
         yield _command(finding, report, first=finding is lead)
@@ -63,7 +63,3 @@ def placed(evidence: Evidence, run: str) -> Iterator[str]:
     yield f"file={for_github_property(joined(run, evidence.source))}"
     if evidence.locator.line is not None:
         yield f"line={evidence.locator.line}"
-
-
-def _word(report: Report) -> str:
-    return report.verdict.outcome.value.replace("_", " ")

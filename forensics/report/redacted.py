@@ -73,8 +73,7 @@ def _many(value: object, redactor: Redactor) -> object:
         return value
     if kind == "polars":
         return _frame(cast("pl.DataFrame", value), redactor)
-    message = f"{type(value).__name__} cannot be redacted"
-    raise TypeError(message)
+    raise TypeError(f"{type(value).__name__} cannot be redacted")
 
 
 def _mapping(value: Mapping[object, object], redactor: Redactor) -> dict[object, object]:

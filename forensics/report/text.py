@@ -25,6 +25,7 @@ _WORDS: dict[Outcome, tuple[str, Paint]] = {
 }
 #: A verdict is read on one screen.
 MOST_LINES = 25
+#: A time is cut to its minute, so that the columns fit; the groups below have it whole.
 _TIME = lazily(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):.*$")
 
 
@@ -101,17 +102,11 @@ def render_many(reports: Sequence[Report], style: Style = PLAIN) -> Iterator[str
 
 
 def _shapes(reports: Sequence[Report], style: Style) -> Iterator[str]:
-    """One line for each outcome and shape, in columns."""
-    head, rows = _many.SHAPE_HEAD, [tuple(map(_to_minute, r.cells)) for r in _many.by_shape(reports)]
+    head, rows = _many.SHAPE_HEAD, [[_TIME.sub(r"\1Z", cell) for cell in row.cells] for row in _many.by_shape(reports)]
     widths = [max(len(line[n]) for line in (head, *rows)) for n in range(len(head))]
     for number, line in enumerate((head, *rows)):
         told = "  ".join(f"{cell:<{wide}}" for cell, wide in zip(line, widths, strict=True)).rstrip()
         yield style.paint(told, "dim") if number == 0 else told
-
-
-def _to_minute(cell: str) -> str:
-    """Cut a time to its minute, so that the columns fit; the groups below have it whole."""
-    return _TIME.sub(r"\1Z", cell)
 
 
 @renderer("text", many=render_many, styled=True)

@@ -94,7 +94,6 @@ def _runs_costs_s(runs_bytes: Sequence[int]) -> list[float]:
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -139,13 +139,10 @@ class _Crew(Struct, Generic[W, R]):
         else:
             if item is not None:  # it is kept before the next one begins: a command that is killed loses one
                 yield item, wire.unpacked(data, Reply).record_as(self.kind), ""
-            self._go_on(one)
-
-    def _go_on(self, one: _Process[W]) -> None:
-        if self.left:
-            one.ask(self.left.popleft())
-        else:
-            self.dismiss(one)
+            if self.left:
+                one.ask(self.left.popleft())
+            else:
+                self.dismiss(one)
 
     def _ended(self, one: _Process[W]) -> Iterator[tuple[W, R | None, str]]:
         how = one.ended()

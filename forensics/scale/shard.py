@@ -51,8 +51,7 @@ def parsed(text: str, env: Mapping[str, str]) -> Shard:
     else:
         found = Shard(_whole("--shard", which), _whole("--shard", count))
     if found.index >= found.count:
-        message = f"--shard: task {found.index} of {found.count} is none of 0 to {found.count - 1}"
-        raise UsageError(message, help=_HELP)
+        raise UsageError(f"--shard: task {found.index} of {found.count} is none of 0 to {found.count - 1}", help=_HELP)
     return found
 
 
@@ -62,12 +61,10 @@ def _told(env: Mapping[str, str]) -> tuple[int, int]:
         if env.get(number):
             begin, by = _whole(first, env.get(first) or "0"), _whole(step, env.get(step) or "1")
             return (_whole(number, env[number]) - begin) // max(by, 1), _whole(count, env.get(count) or "0")
-    message = "--shard auto: this is no task of a job array, of an indexed Job or of srun"
-    raise UsageError(message, help=_HELP)
+    raise UsageError("--shard auto: this is no task of a job array, of an indexed Job or of srun", help=_HELP)
 
 
 def _whole(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        message = f"{name}: {text!r} is not a number of tasks"
-        raise UsageError(message, help=_HELP)
+        raise UsageError(f"{name}: {text!r} is not a number of tasks", help=_HELP)
     return int(text)

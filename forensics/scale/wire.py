@@ -10,6 +10,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any, BinaryIO, TypeVar, cast
 
+import msgspec
+
 from forensics.values import field_names
 
 T = TypeVar("T")
@@ -31,8 +33,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any value, any mapping
 
 def unpacked(data: bytes, kind: type[T]) -> T:
     """Give the value back."""
-    import msgspec  # noqa: PLC0415 - only a run with several processes needs it
-
     return msgspec.convert(json.loads(data), type=kind)
 
 

@@ -8,14 +8,29 @@ comments gone, names in double quotes, every relation a table of the run or a na
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
 from forensics.errors import UsageError
+from forensics.patterns import lazily
 from forensics.store import _sql_words as words
-from forensics.store._sql_tokens import Token, refused, tokens_of
 
+HELP = "forensics query RUN lists tables and columns"
+_BLOCK = lazily(r"/\*|\*/")
+_TOKEN = lazily(
+    r"""
+    (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+  | '(?P<string>(?:[^']|'')*)'
+  | "(?P<quoted>[^"]+)"(?!")
+  | `(?P<ticked>[^`"]+)`
+  | (?P<op>->>|->|::|\|\||<=>|<=|>=|<>|!=|==|//|!~\*|!~|~\*|[-+*/%&|^~<>=.,;()\[\]])
+    """,
+    re.VERBOSE,
+)
 #: The parser of polars gives up at 50 levels of its own.
 _DEPTH = 48
 _BEGINS = ("SELECT", "WITH", "VALUES")
@@ -27,6 +42,72 @@ _BEHIND_FROM = _SETS | {
 #: Calls in whose brackets FROM stands before a value.
 _FROM_INSIDE = frozenset(("EXTRACT", "TRIM", "SUBSTRING"))
 _CASTS = frozenset(("CAST", "TRY_CAST"))
+
+
+# Tokens; comments end here, and text that two engines could cut at different places is refused.
+
+
+class Token(NamedTuple):
+    """One token: `kind` is word, name (in quotes), string, number, op or end; `text` is what stands between quotes."""
+
+    kind: str
+    text: str
+
+    @property
+    def upper(self) -> str:
+        """A bare word in capitals, an operator as it is, nothing for all else: what grammar is compared with."""
+        return self.text.upper() if self.kind in ("word", "op") else ""
+
+
+END = Token("end", "")
+
+
+def tokens_of(sql: str) -> list[Token]:
+    """Cut SQL into tokens, ended by `END`.
+
+    Raises:
+        UsageError: at a character that is no SQL, a quote or comment without an end, or a backslash before a quote.
+    """
+    found: list[Token] = []
+    at = 0
+    while at < len(sql):
+        if sql[at].isspace():
+            at += 1
+        elif sql.startswith("--", at):
+            at = sql.find("\n", at) + 1 or len(sql)
+        elif sql.startswith("/*", at):
+            at = _after_comment(sql, at)
+        elif (match := _TOKEN.match(sql, at)) is not None:
+            found.append(_token(match))
+            at = match.end()
+        else:
+            raise refused(f"{sql[at]!r} at character {at + 1} is not understood")
+    return [*found, END]
+
+
+def refused(why: str) -> UsageError:
+    """Give the error of a statement that is refused before any engine sees it."""
+    return UsageError(f"SQL: {why}", help=HELP)
+
+
+def _token(match: re.Match[str]) -> Token:
+    kind, text = str(match.lastgroup), match[str(match.lastgroup)]
+    if kind == "string" and ("\\'" in text or text.endswith("\\")):  # some engines read on behind such a quote
+        raise refused("a backslash before a quote is not understood; double the quote")
+    if kind in ("quoted", "ticked"):
+        if "\\" in text or not text.isprintable():
+            raise refused("a name in quotes has no backslash and no control character")
+        return Token("name", text)
+    return Token(kind, text)
+
+
+def _after_comment(sql: str, start: int) -> int:
+    depth = 0
+    for mark in _BLOCK.finditer(sql, start):
+        depth += 1 if mark[0] == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    raise refused("a comment has no end")
 
 
 class Select(Struct, frozen=True):
@@ -44,8 +125,7 @@ def select_of(sql: str, tables: AbstractSet[str], columns: AbstractSet[str]) -> 
     """
     guard = _Guard(tokens_of(sql), tables, {name: name for name in (*tables, *columns)})
     if (first := guard.next.upper) in words.CHANGES:
-        why = f"{first}: a query reads, it changes nothing"
-        raise refused(why)
+        raise refused(f"{first}: a query reads, it changes nothing")
     guard.statement()
     return Select(" ".join(guard.written), frozenset(guard.used))
 
@@ -72,15 +152,12 @@ class _Guard(Struct):
 
     @property
     def next(self) -> Token:
-        """The token that is not yet taken."""
         return self.tokens[self.at]
 
     def peek(self) -> Token:
-        """The token after that."""
         return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
     def statement(self) -> None:
-        """Take all."""
         self.scope = {table: table for table in self.tables}
         self._query()
         while self.next.kind != "end":
@@ -180,8 +257,7 @@ class _Guard(Struct):
     def _open(self, owner: str) -> None:
         """A bracket: of a query where one must stand there or one begins in it, else of what `owner` says."""
         if len(self.levels) > _DEPTH:
-            why = f"more than {_DEPTH} levels deep"
-            raise refused(why)
+            raise refused(f"more than {_DEPTH} levels deep")
         self._write(self.next.upper)
         self.levels.append(_Level(owner))
         if owner in ("(", "WITH", "EXISTS") or self._begins_query():
@@ -219,13 +295,11 @@ class _Guard(Struct):
         if token.kind == "string" or (
             token.kind in ("word", "name") and self.peek().kind == "op" and self.peek().text in ("(", ".")
         ):
-            why = f"{token.text}: a query reads only the tables of the run, no file and no function in FROM"
-            raise refused(why)
+            raise refused(f"{token.text}: a query reads only the tables of the run, no file and no function in FROM")
         if token.kind not in ("word", "name") or token.upper in words.RESERVED:
             raise self._unexpected("a table of the run")
         if (name := token.text.lower()) not in self.scope:
-            why = f"no table {token.text}"
-            raise refused(why)
+            raise refused(f"no table {token.text}")
         self.used |= {name} & self.tables
         self._write(f'"{self.scope[name]}"')
         self._alias()
@@ -244,15 +318,12 @@ class _Guard(Struct):
         if self.next.upper == "(":
             self._write("(")
             self._name("a column")
-            while self._is_next(","):
+            while self.tokens[self.at].upper == ",":
                 self._write(",")
                 self._name("a column")
-            if not self._is_next(")"):
+            if self.tokens[self.at].upper != ")":
                 raise self._unexpected(")")
             self._write(")")
-
-    def _is_next(self, text: str) -> bool:
-        return self.next.upper == text
 
     def _call(self) -> None:
         """What stands before a bracket: a function by its bare name, a type, or a word of the grammar."""

@@ -109,8 +109,7 @@ def ingest_to_disk(job: Job, place: Path, ages: Ages = AGES) -> Stored:
         held = found.published()
         shelf.sweep(home, held.name, ages)
     except OSError as error:  # what a source raises became its issue: this is the store's
-        named = f"the store {os.fspath(place)!r}"
-        raise PlaceError(named, error) from error
+        raise PlaceError(f"the store {os.fspath(place)!r}", error) from error
     return _stored(parts.scanned(home / held.name, held.manifest), held.manifest.sources, found.notes)
 
 
@@ -128,8 +127,7 @@ def ingest_to_packs(job: Job, place: Path) -> Stored:
         plan = _Plan(job, home)
         plan.read()
     except OSError as error:
-        named = f"the store {os.fspath(place)!r}"
-        raise PlaceError(named, error) from error
+        raise PlaceError(f"the store {os.fspath(place)!r}", error) from error
     found = [one for source in job.sources for one in plan.of(source)]
     tables = compact.scanned(home, [one.pieces for one in found])
     return _stored(tables, [one.entry for one in found], plan.notes)
@@ -169,8 +167,7 @@ class _Plan(Struct):
                 self.found.clear()
                 self.sliced.clear()
                 self._doubt("store", error)
-        place = f"the store {os.fspath(self.home)!r}"
-        raise PlaceError(place, OSError("files of it change while it is used"))
+        raise PlaceError(f"the store {os.fspath(self.home)!r}", OSError("files of it change while it is used"))
 
     def read(self) -> None:
         """Find what the store holds of the sources, and read the others."""
@@ -181,8 +178,7 @@ class _Plan(Struct):
             if not asked:
                 return
             asked = self._mapped(asked)
-        place = f"the store {os.fspath(self.home)!r}"
-        raise PlaceError(place, OSError("what was just written cannot be read"))
+        raise PlaceError(f"the store {os.fspath(self.home)!r}", OSError("what was just written cannot be read"))
 
     def of(self, source: Source) -> list[Found]:
         """What was found of a source: the whole, or the slices that were read here."""

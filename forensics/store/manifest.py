@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
+import msgspec
 from msgspec import Struct
 
 from forensics.errors import InputError
@@ -118,8 +119,6 @@ def is_ours(found: Manifest) -> bool:
 
 def encoded(manifest: Manifest) -> bytes:
     """Write a manifest as JSON."""
-    import msgspec  # noqa: PLC0415 - only a run with a store needs it
-
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1)
 
 
@@ -139,21 +138,17 @@ def decoded(data: bytes) -> Manifest:
     Raises:
         InputError: when it is no manifest, or says what no reader can have said.
     """
-    import msgspec  # noqa: PLC0415 - only a run with a store needs it
-
     try:
         found = msgspec.json.decode(data, type=Manifest)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        why = f"its manifest cannot be read: {error}"
-        raise InputError(why) from error
+        raise InputError(f"its manifest cannot be read: {error}") from error
     if len({(entry.source, entry.slice and entry.slice.part.number) for entry in found.sources}) < len(found.sources):
         raise InputError("its manifest names a source twice")
     for entry in found.sources:
         if entry.slice is not None and not _is_slice(entry.slice, entry.coverage.size_bytes):
             raise InputError("its manifest makes no sense: a slice")
         if (odd := _odd(entry)) is not None:
-            why = f"its manifest makes no sense: {odd} of {entry.source!r}"
-            raise InputError(why)
+            raise InputError(f"its manifest makes no sense: {odd} of {entry.source!r}")
     if not all(_is_of_rows(part) and _counts(part.size_bytes) for part in found.parts):
         raise InputError("its manifest makes no sense: a part")
     if _rows_of(found.parts) != _rows_of(share for entry in found.sources for share in entry.shares):

@@ -85,8 +85,9 @@ class Packed(Struct, frozen=True, eq=False):
     def short(self, name: str, rows: Rows | None = None) -> pl.Series:
         """Give a column of some rows, or of all, with a type as short as it is held; texts are categories."""
         if name in self.alone:
-            height = self.height if rows is None else len(rows)
-            return pl.Series(name, [self.alone[name]], dtype=_short_type(name)).new_from_index(0, height)
+            height, dtype = self.height if rows is None else len(rows), TABLES[_TABLE][name]
+            alone = pl.Series(name, [self.alone[name]], dtype=_TEXT if dtype == pl.String else dtype)
+            return alone.new_from_index(0, height)
         if name in NAMED:
             return self.names.get_column(name).cast(_TEXT)[self.code_of(rows)]
         if name in self.evens:
@@ -185,7 +186,6 @@ class Packed(Struct, frozen=True, eq=False):
         return [self._expression(name, every=every, coded=coded).alias(name) for name in TABLES[_TABLE]]
 
     def _record_expression(self) -> pl.Expr:
-        """The number of the record of a row."""
         if RECORD in self.evens:
             return self.evens[RECORD].expression(_ROW).cast(pl.UInt32).alias(RECORD)
         return (pl.lit(self.own[RECORD]).gather(_ROW) if RECORD in self.own.columns else pl.col(_ROW)).alias(RECORD)
@@ -317,11 +317,6 @@ def _short(column: pl.Series) -> pl.Series:
     if column.dtype == pl.String:
         return column.cast(_TEXT)
     return column.shrink_dtype() if column.dtype.is_integer() else column.rechunk()
-
-
-def _short_type(name: str) -> pl.DataType:
-    dtype = TABLES[_TABLE][name]
-    return _TEXT if dtype == pl.String else dtype
 
 
 def _stacked(parts: Sequence[Packed], *, even: bool = False) -> Packed:

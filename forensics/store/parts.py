@@ -47,13 +47,11 @@ def content(home: Path, relative: str, most_bytes: int) -> bytes:
     fd, seen = open_regular(inside(home, relative))
     try:
         if seen.st_size > most_bytes:
-            why = f"it is of {seen.st_size} bytes and may have {most_bytes}"
-            raise InputError(why)
+            raise InputError(f"it is of {seen.st_size} bytes and may have {most_bytes}")
         with os.fdopen(fd, "rb", closefd=False) as file:
             return file.read(most_bytes)
     except OSError as error:
-        why = f"the disk refused to read it: {error.strerror}"
-        raise InputError(why) from error
+        raise InputError(f"the disk refused to read it: {error.strerror}") from error
     finally:
         os.close(fd)
 
@@ -112,8 +110,7 @@ def whole(home: Path, piece: Piece) -> bytes:
     part = piece.part
     data = content(home, f"{piece.folder}/{piece.file}", min(part.size_bytes, _MOST_BYTES))
     if len(data) != part.size_bytes or hashlib.sha256(data).hexdigest() != part.sha256:
-        why = f"{part.table}: its checksum does not hold"
-        raise InputError(why)
+        raise InputError(f"{part.table}: its checksum does not hold")
     return data
 
 
@@ -134,15 +131,12 @@ def _check_rows(data: bytes, part: Part, held: Sequence[tuple[str, Piece]]) -> N
         frame = pl.read_parquet(io.BytesIO(data)) if is_of_table else pl.DataFrame(schema=columns)
         is_of_sources = frame.height == part.rows and frame.filter(_odd(part.table, _sources(held))).is_empty()
     except (Exception, pl.exceptions.PanicException) as error:  # what polars raises for a page is not one kind
-        why = f"{part.table}: it is no Parquet: {type(error).__name__}"
-        raise InputError(why) from error
+        raise InputError(f"{part.table}: it is no Parquet: {type(error).__name__}") from error
     if not is_of_table or not is_of_sources:
-        why = f"{part.table}: it has other {'rows' if is_of_table else 'columns'}"
-        raise InputError(why)
+        raise InputError(f"{part.table}: it has other {'rows' if is_of_table else 'columns'}")
 
 
 def _sources(held: Sequence[tuple[str, Piece]]) -> pl.Series:
-    """The source of each row."""
     runs = pl.DataFrame({"source": [name for name, _ in held], "rows": [piece.rows for _, piece in held]})
     return runs.select(pl.col("source").repeat_by("rows").explode())["source"]
 

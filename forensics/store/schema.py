@@ -52,8 +52,7 @@ def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     columns = TABLES[table]
     unknown = set(frame.columns) - set(columns)
     if unknown:
-        msg = f"{table} has no column {sorted(unknown)}"
-        raise KeyError(msg)
+        raise KeyError(f"{table} has no column {sorted(unknown)}")
     if table == "metrics" and "value_class" not in frame.columns:
         frame = frame.with_columns(value_class=value_class(pl.col("value").cast(pl.Float64)))
     known = set(frame.columns)

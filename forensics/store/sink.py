@@ -257,8 +257,7 @@ def write_part(frame: pl.DataFrame, path: Path) -> None:
     except (OSError, pl.exceptions.PolarsError) as error:
         if errno_of(error) is None:
             raise
-        place = f"the store in {path.parent}"
-        raise PlaceError(place, error) from error
+        raise PlaceError(f"the store in {path.parent}", error) from error
 
 
 def _first(columns: Mapping[str, Sequence[Any]] | pl.DataFrame, rows: int) -> Mapping[str, Any] | pl.DataFrame:

@@ -18,8 +18,7 @@ import polars as pl
 
 from forensics.errors import UsageError
 from forensics.patterns import lazily
-from forensics.store._sql_select import Select, select_of
-from forensics.store._sql_tokens import refused
+from forensics.store._sql_select import Select, refused, select_of
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
 

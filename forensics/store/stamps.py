@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from forensics.errors import InputError
 from forensics.io.places.place import Place
 from forensics.model import Source
@@ -59,8 +61,6 @@ def _said(path: str, *, follow: bool) -> str:
 
 def write(folder: Path, stamps: Mapping[str, str]) -> None:
     """Write the stamps of the sources of a folder, by their paths."""
-    import msgspec  # noqa: PLC0415 - only a run with a store needs it
-
     pending = folder / f".{NAME}-{secrets.token_hex(8)}"
     pending.write_bytes(msgspec.json.encode(stamps))
     pending.replace(folder / NAME)
@@ -68,8 +68,6 @@ def write(folder: Path, stamps: Mapping[str, str]) -> None:
 
 def read(home: Path, folder: str) -> Mapping[str, str]:
     """Give the stamps of a folder of the store; none where they cannot be used."""
-    import msgspec  # noqa: PLC0415 - only a run with a store needs it
-
     with suppress(InputError, msgspec.MsgspecError, ValueError, RecursionError):
         return msgspec.json.decode(parts.content(home, f"{folder}/{NAME}", _MOST_BYTES), type=dict[str, str])
     return {}

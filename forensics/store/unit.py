@@ -154,8 +154,7 @@ def read(item: Item) -> Record:
         finally:
             shutil.rmtree(work, ignore_errors=True)
     except OSError as error:  # what a source raises became its issue: this is the store's
-        named = f"the store {item.home!r}"
-        raise PlaceError(named, error) from error
+        raise PlaceError(f"the store {item.home!r}", error) from error
 
 
 class _Pack:

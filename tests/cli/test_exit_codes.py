@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from forensics import pipeline
-from forensics.cli._exit import Gate, lost
+from forensics.cli._answer import Gate, lost
 from forensics.errors import ExitCode, InputError
 from forensics.model import (
     Causal,

@@ -22,7 +22,7 @@ import yaml
 
 from forensics import config
 from forensics.cli import _overview, commands
-from forensics.cli._play import answer, played
+from forensics.cli._reference import answer, played
 from forensics.cli.main import run
 from forensics.registry import load
 

@@ -21,7 +21,7 @@ PLAYER = """
 import sys
 from pathlib import Path
 import forensics
-from forensics.cli._play import played
+from forensics.cli._reference import played
 assert Path(forensics.__file__).is_relative_to(sys.argv[1]), forensics.__file__
 for page in sys.argv[2:]:
     text = Path(page).read_text(encoding="utf-8")

@@ -107,8 +107,7 @@ def _share(option: str, text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 0.9:
-        message = f"{option}: {text!r} is not a percentage"
-        raise UsageError(message, help=f"write {option} 5% or {option} 0.05")
+        raise UsageError(f"{option}: {text!r} is not a percentage", help=f"write {option} 5% or {option} 0.05")
     return value
 
 

@@ -29,6 +29,5 @@ def command(rule: RuleArgument, *, shared: Shared) -> Answer:
     by_name = {name: r for r in registry.load("rules").rules for name in (r.id, r.slug)}
     found = by_name.get(rule) or by_name.get(rule.upper()) or by_name.get(rule.lower())
     if found is None:
-        message = f"no such rule: {rule}{suggestion(rule, by_name)}"
-        raise UsageError(message, help="forensics rules lists them all")
+        raise UsageError(f"no such rule: {rule}{suggestion(rule, by_name)}", help="forensics rules lists them all")
     return shared.printed(catalogue.explanation(found, shared.format_))

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, lines, losses
-from forensics.cli._exit import Gate
+from forensics.cli._answer import Answer, Gate, lines, losses
 from forensics.cli._reading import Reading
 from forensics.errors import ExitCode, InputError, UsageError
 from forensics.io.places.named import place_of
@@ -61,8 +60,7 @@ def command(  # noqa: PLR0913 - each is an option of the command line
 
     target = _loaded(opt.one_of("--to", to, targets.names()))
     if wide and not target.wide:
-        message = f"--wide: {to} has one form only"
-        raise UsageError(message, help="forensics export --help")
+        raise UsageError(f"--wide: {to} has one form only", help="forensics export --help")
     publish.check_place(place_of(run).folder, place, folder=target.folder)
     read = Reading(store, quiet=quiet).run(run)
     selection = select(read, metrics or (), wide=wide)

@@ -31,6 +31,5 @@ def command(where: FolderArgument, *, shared: Shared) -> Answer:
 
     found, folder = history(where), place_of(where).folder
     if not found.past and not found.unusable and (folder is None or not folder.is_dir()):
-        message = f"{where!r} holds no history"
-        raise UsageError(message, help="forensics triage RUN --history DIR starts one")
+        raise UsageError(f"{where!r} holds no history", help="forensics triage RUN --history DIR starts one")
     return shared.printed(pages.render(pages.Page(where, found), shared.format_, shared.output.style))

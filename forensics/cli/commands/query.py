@@ -61,8 +61,7 @@ def command(
 
 def _limit(limit: int | None, form: str) -> int:
     if limit is not None and limit < 0:
-        message = f"--limit: {limit} is below 0"
-        raise UsageError(message, help="forensics query --help")
+        raise UsageError(f"--limit: {limit} is below 0", help="forensics query --help")
     if limit is None:
         return _TEXT_ROWS if form == "text" else 0
     return limit

@@ -13,8 +13,7 @@ from typing import Annotated
 import typer
 
 from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, lines
-from forensics.cli._exit import Gate
+from forensics.cli._answer import Answer, Gate, lines
 from forensics.cli._reading import Reading
 
 BaselineOption = Annotated[

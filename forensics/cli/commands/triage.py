@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, lines
-from forensics.cli._exit import Gate
+from forensics.cli._answer import Answer, Gate, lines
 from forensics.cli._reading import Reading
 
 if TYPE_CHECKING:

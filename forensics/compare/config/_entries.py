@@ -28,7 +28,6 @@ class Entry(Struct, frozen=True):
 
     @property
     def leaf(self) -> str:
-        """The last part of the key."""
         return self.key.rsplit(".", 1)[-1]
 
     @property

@@ -35,7 +35,6 @@ class Pair(Struct, frozen=True):
 
     @property
     def concept(self) -> Concept:
-        """What the setting means."""
         return self.entry.concept
 
 

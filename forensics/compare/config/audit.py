@@ -17,12 +17,11 @@ from msgspec import Struct
 from forensics.case.consumed import Consumed, consumed
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.evidence import fact_evidence, metric_evidence
-from forensics.compare.config._consumed import drift, evidence, moved
 from forensics.compare.config._entries import Entry, entries, shown
 from forensics.compare.config._keys import OTHER
 from forensics.compare.config._pairs import Pair, pairs
 from forensics.compare.config._rank import effective_batch, score_of
-from forensics.compare.config._shares import changed, matched, mixes, variation
+from forensics.compare.config._shares import changed, consumed_evidence, drift, matched, mixes, moved, variation
 from forensics.model import Evidence, EvidenceRole
 from forensics.patterns import lazily
 from forensics.store.run import Run
@@ -203,8 +202,8 @@ def _consumed(base: Mapping[str, Consumed], cand: Mapping[str, Consumed]) -> Ite
             cand=shown(round(one.cand.share, 4)) if one.cand else "(none counted)",
             score=9.9 if number == 0 else 9.4,
             acts_on="what is learned from",
-            base_evidence=evidence(one.base, EvidenceRole.RELATED),
-            cand_evidence=evidence(one.cand, EvidenceRole.PRIMARY),
+            base_evidence=consumed_evidence(one.base, EvidenceRole.RELATED),
+            cand_evidence=consumed_evidence(one.cand, EvidenceRole.PRIMARY),
             note=f"total variation distance of what was consumed {one.distance:.3g}",
         )
 

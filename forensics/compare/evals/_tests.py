@@ -52,7 +52,8 @@ def paired(base: Floats, cand: Floats) -> Tested:
         fell, rose = int((gaps < 0).sum()), int((gaps > 0).sum())
         se = _paired_se(fell, rose, n)
         return Tested("McNemar, exact", delta, se, mcnemar(fell, rose), n, fell, rose)
-    return Tested(_name(n), delta, float(gaps.std(ddof=1)) / sqrt(n) if n > 1 else 0.0, _bootstrap(gaps), n)
+    name = "paired t" if n >= _MOST_BOOTSTRAP else "paired bootstrap"
+    return Tested(name, delta, float(gaps.std(ddof=1)) / sqrt(n) if n > 1 else 0.0, _bootstrap(gaps), n)
 
 
 def mcnemar(fell: int, rose: int) -> float:
@@ -102,10 +103,6 @@ def _paired_se(fell: int, rose: int, n: int) -> float:
 
 def _is_binary(values: Floats) -> bool:
     return bool(((values == 0) | (values == 1)).all())
-
-
-def _name(n: int) -> str:
-    return "paired t" if n >= _MOST_BOOTSTRAP else "paired bootstrap"
 
 
 def _far_tail(z: float) -> float:

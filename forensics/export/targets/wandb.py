@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from forensics.errors import InputError
-from forensics.export._records import Record, moved_note, records_of
+from forensics.export._wide import Record, moved_note, records_of
 from forensics.export.points import Series, numbered, seconds, series_of, tagged, title, unstepped_note
 from forensics.export.target import Export, File, Selection, Target
 from forensics.io.records.leveldb_frame import frame

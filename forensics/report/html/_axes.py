@@ -111,7 +111,6 @@ def x_axis(x: Scale, bottom: float, label: str, ticks: Sequence[tuple[float, str
 
 
 def frame(x: Scale, y: Scale, x_label: str, y_label: str) -> Markup:
-    """Draw the grid, the numbers and the names of two axes."""
     parts: list[Markup] = []
     for index, (value, said) in enumerate(zip(y.ticks, labels(y), strict=True)):
         at, kind = y.at(value), " odd" if index % 2 else ""

@@ -38,7 +38,6 @@ def definitions(pairs: Iterable[tuple[str, str | Iterable[str]]]) -> Markup:
 
 
 def markup(text: str) -> Markup:
-    """Give markup as it is, any other text escaped."""
     return text if isinstance(text, Markup) else Markup(for_html(text))
 
 

@@ -50,7 +50,6 @@ class Drawing(Struct, frozen=True):
 
 @cache
 def drawings() -> tuple[Drawing, ...]:
-    """Every drawing there is."""
     return values("forensics.report.html._drawings", "DRAWING", Drawing)
 
 

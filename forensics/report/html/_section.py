@@ -48,7 +48,6 @@ class Shown(Struct, frozen=True):
         return tuple(f for f in self.report.figures if id(f) in kept or self._place(f) == "timeline")
 
     def drawn(self, every: Sequence[Figure]) -> list[Markup]:
-        """Lay out some figures."""
         return [figure(f, f"{self.prefix}{f.key}") for f in every]
 
     @staticmethod

@@ -21,7 +21,6 @@ _OUTCOMES = {"failed": "FAILED", "suspect": "SUSPECT", "healthy": "HEALTHY", "ca
 
 
 def outcome(verdict: Verdict) -> Markup:
-    """Give the outcome and the shape as a badge."""
     shape = f" {verdict.shape.value.replace('_', ' ')}" if verdict.shape else ""
     return tag("span", _OUTCOMES[verdict.outcome.value] + shape, class_=f"outcome {verdict.outcome.value}")
 
@@ -32,7 +31,6 @@ def words_of(evidence: Evidence) -> str:
 
 
 def evidence_of(evidence: Evidence) -> Markup:
-    """Give one place, and what stands there."""
     role = " (speaks against it)" if evidence.role is EvidenceRole.CONTRADICTS else ""
     return join(tag("p", tag("code", evidence.place), role), some("pre", words_of(evidence)))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from forensics.history.groups import Group, groups, newest, outcomes
+from forensics.history.past import Group, groups, newest, outcomes
 from forensics.history.shelf import History
 from forensics.io.safe_text import for_markdown, printable
 from forensics.report import phrases as say

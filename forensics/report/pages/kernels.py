@@ -100,8 +100,6 @@ def _times(rank: RankProfile) -> Table:
 
 
 def _by_rank(profile: KernelProfile) -> Table:
-    """One line a rank."""
-
     def parts(rank: RankProfile) -> tuple[int, ...]:
         return rank.busy_ns, rank.compute_ns, rank.comm_ns, rank.exposed_ns, rank.idle_ns
 
@@ -112,7 +110,6 @@ def _by_rank(profile: KernelProfile) -> Table:
 
 
 def _categories(profiles: Iterable[RankProfile]) -> Table:
-    """Time by category of kernel, summed over streams and ranks."""
     time, count = Counter[str](), Counter[str]()
     for rank in profiles:
         for share in rank.categories:
@@ -124,7 +121,6 @@ def _categories(profiles: Iterable[RankProfile]) -> Table:
 
 
 def _kernels_of(profiles: Iterable[RankProfile], most: int) -> Table:
-    """The kernels that took longest in sum."""
     time, count = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for rank in profiles:
         for kernel in rank.top:
@@ -136,7 +132,6 @@ def _kernels_of(profiles: Iterable[RankProfile], most: int) -> Table:
 
 
 def _idle(profiles: Iterable[RankProfile]) -> Table:
-    """Idle time by what caused it."""
     time, gaps, longest = Counter[str](), Counter[str](), Counter[str]()
     for rank in profiles:
         for part in rank.idle:
@@ -167,21 +162,15 @@ def _by_step(profiles: Iterable[RankProfile]) -> Table:
 
 
 def _waits(profile: KernelProfile) -> Table:
-    """How long each rank waited for the others."""
     rows = tuple((_ms(w.wait_ns), f"{w.last} of {w.collectives}", str(w.rank)) for w in profile.waits)
     return Table("waiting in collectives", ("ms", "came last", "rank"), rows)
 
 
 def _changes(title: str, found: Iterable[Change], per: str) -> Table:
-    """What changed between two traces."""
     rows = tuple(
-        (_ms(c.base_ns), _ms(c.cand_ns), f"{c.change_ns / 1e6:+,.3f}", _count(c), c.state, c.name) for c in found
+        (_ms(c.base_ns), _ms(c.cand_ns), f"{c.change_ns / 1e6:+,.3f}", c.counts, c.state, c.name) for c in found
     )
     return Table(title, (f"base ms/{per}", f"cand ms/{per}", "change", "count", "is", "name"), rows)
-
-
-def _count(change: Change) -> str:
-    return f"{change.base_count:,.4g} → {change.cand_count:,.4g}"
 
 
 def _pair(diff: KernelDiff) -> Table:

@@ -144,7 +144,6 @@ def _of_ranks(memory: Memory) -> Table:
 
 
 def _of_errors(memory: Memory) -> Table:
-    """One row per out-of-memory error."""
     cells = tuple(
         (
             _told(m.rank),
@@ -162,7 +161,6 @@ def _of_errors(memory: Memory) -> Table:
 
 
 def _of_snapshots(memory: Memory) -> Table:
-    """One row per device of a snapshot."""
     cells = tuple(
         (
             str(s.device),
@@ -179,7 +177,6 @@ def _of_snapshots(memory: Memory) -> Table:
 
 
 def _of_leaks(memory: Memory) -> Table:
-    """One row per leaking line of code."""
     cells = tuple(
         (_gib(leak.bytes), str(leak.count), _gib(leak.per_step), leak.confidence.value, leak.site)
         for s in memory.snapshots
@@ -243,7 +240,6 @@ _TABLES = {
 
 
 def _tables(memory: Memory) -> Iterator[tuple[str, Table]]:
-    """The tables that have rows, each with its title."""
     yield from ((title, table) for title, make in _TABLES.items() if (table := make(memory)).cells)
 
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics import pipeline
-from forensics.history.groups import groups, newest, outcomes
-from forensics.history.past import Past, key_of, line_of, past_in, past_of, seen_before
+from forensics.history.past import Past, groups, key_of, line_of, newest, outcomes, past_in, past_of, seen_before
 from forensics.history.shelf import history, kept
 from forensics.model import SeenBefore
 from forensics.values import replace

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from forensics import registry
-from forensics.cli._exit import lost
+from forensics.cli._answer import lost
 from forensics.errors import InputError, PlaceError
 from forensics.formats.snapshot import _stream as snap_stream
 from forensics.io import disk as bytes_on_disk

@@ -18,7 +18,6 @@ _FEW, _HEAD, _LETTERS = 100.0, 30.0, 14
 
 
 def bars(figure: Bars, ident: str) -> Markup:
-    """Draw the bars on one axis that begins at zero."""
     limit = figure.limit.at if figure.limit is not None else 0.0
     most = max(limit, *(sum(b.values) for b in figure.bars), 0.0) or 1.0
     row = max(_ROW, min(2 * _ROW, _FEW / max(1, len(figure.bars))))
@@ -54,12 +53,10 @@ def _limit(figure: Bars, x: Scale, top: float, bottom: float) -> list[Markup]:
 
 
 def legend(figure: Bars) -> Markup:
-    """Name the parts."""
     return tag("ul", [tag("li", patch(n), part) for n, part in enumerate(figure.parts)], class_="legend")
 
 
 def table(figure: Bars) -> Table:
-    """Give every value."""
     head = ("", *(f"{p} ({figure.unit})" for p in figure.parts))
     return head, [(b.label, *(f"{v:,.4g}" for v in b.values)) for b in figure.bars]
 
@@ -69,7 +66,6 @@ def _fitted(label: str) -> str:
 
 
 def live(figure: Bars, most: int) -> Live:
-    """Give the bars for Plotly."""
     labels = [for_html(bar.label) for bar in figure.bars]
     points = len(labels) * len(figure.parts)
     if points > most:

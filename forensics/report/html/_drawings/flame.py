@@ -29,13 +29,11 @@ def flame(figure: Flame, ident: str) -> Markup:
 
 
 def legend(figure: Flame) -> Markup:
-    """Name the kinds that are drawn."""
     used = sorted({one.kind for one, *_ in _placed(figure)})
     return tag("ul", [tag("li", patch(kind), figure.kinds[kind]) for kind in used], class_="legend")
 
 
 def table(figure: Flame) -> Table:
-    """Give the largest stacks."""
     return figure.head, list(figure.rows)
 
 

@@ -15,7 +15,6 @@ _MOST_HIGH, _NAMED = 32, 4
 
 
 def heat(figure: Heat, ident: str) -> Markup:
-    """Draw a heat map; cells without a record stay empty."""
     row = max(_ROW, min(2 * _ROW, _FEW / max(1, len(figure.rows)))) if len(figure.rows) <= _MOST_HIGH else _ROW / 2
     top = _HEAD if figure.marks else _PLAIN_HEAD
     bottom = top + row * len(figure.rows)
@@ -55,12 +54,10 @@ def _row(figure: Heat, index: int, x: Scale, y: float, high: float) -> list[Mark
 
 
 def table(figure: Heat) -> Table:
-    """Give where each row was last seen."""
     return ("last seen",), [(told,) for told in figure.told]
 
 
 def legend(figure: Heat) -> Markup:
-    """Say what shade and mark mean."""
     cell = tag("rect", class_="cell", x=0, y=1, width=22, height=10)
     items = [tag("li", swatch(cell), f"{figure.unit}, the darker the more")]
     if figure.culprits:

@@ -35,7 +35,6 @@ def lanes(figure: Lanes, ident: str) -> Markup:
 
 
 def told(figure: Lanes) -> Markup:
-    """Say each moment in words, in the order drawn."""
     items = [
         tag("li", tag("span", m.when, class_="when"), " ", tag("b", m.lane), " ", m.text, " ", tag("code", m.place))
         for m in figure.moments

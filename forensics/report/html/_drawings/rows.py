@@ -8,14 +8,12 @@ from forensics.report.html._figures import Drawing, data_table
 
 
 def rows(figure: Rows, ident: str) -> Markup:
-    """Lay out facts and table."""
     del ident
     table = data_table(figure.head, list(figure.rows), figure.title) if figure.rows else ""
     return join(definitions(figure.facts), table)
 
 
 def notes(figure: Rows) -> Markup:
-    """Give the sentences below the table."""
     return join(tag("p", f"{note}.", class_="note") for note in figure.notes)
 
 

@@ -17,7 +17,6 @@ _LONG, _MOST = 90, 120
 
 
 def verdict(shown: Shown) -> Markup:
-    """Give the outcome, the run and the headline."""
     report = shown.report
     said = words(report.coverage)
     gap = tag("p", tag("strong", "Lost: "), said) if said else ""
@@ -26,7 +25,6 @@ def verdict(shown: Shown) -> Markup:
 
 
 def facts(shown: Shown) -> Markup:
-    """Give onset, culprits, cause and the first evidence."""
     return definitions(_told(shown.report))
 
 
@@ -56,13 +54,11 @@ def _first(evidence: Evidence) -> Markup:
 
 
 def fix(shown: Shown) -> Markup:
-    """Give the actions, each with its command."""
     items = [tag("li", say.fix(a), command(a.command)) for a in shown.report.verdict.actions]
     return tag("div", tag("h2", "Fix"), tag("ol", items), class_="fix") if items else join()
 
 
 def restart(shown: Shown) -> Markup:
-    """Give the decision with its reason and command, and the next check."""
     return definitions(_onward(shown.report.verdict))
 
 

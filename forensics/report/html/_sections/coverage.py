@@ -12,7 +12,6 @@ _ISSUES, _FILES = 100, 400
 
 
 def coverage(shown: Shown) -> Markup:
-    """Give every file with what became of its bytes, what was lost, and which kinds of evidence were absent."""
     report = shown.report
     files = report.coverage.files
     rows = [

@@ -15,7 +15,6 @@ _SIGNS = {"done": "✓ done", "missing": "? not recorded", "next": "→ to do"}
 
 
 def doubts(shown: Shown) -> Markup:
-    """Give the doubts as facts, and the next steps."""
     report = shown.report
     steps = [tag("li", tag("code", s) if say.is_command(s) else s) for s in say.next_steps(report)]
     after = join(tag("h2", "More"), tag("ul", steps)) if steps else join()
@@ -35,7 +34,6 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def missing(shown: Shown) -> Markup:
-    """Give the signal that is missed most, the others folded."""
     gaps = [tag("li", say.record(gap), command(gap.command)) for gap in shown.report.verdict.missing]
     if not gaps:
         return join()
@@ -45,7 +43,6 @@ def missing(shown: Shown) -> Markup:
 
 
 def playbook(shown: Shown) -> Markup:
-    """Give every check with its state, folded."""
     checks = shown.report.verdict.playbook
     if not checks:
         return join()

@@ -8,22 +8,18 @@ from forensics.report.html._section import Section, Shown
 
 
 def deciding(shown: Shown) -> Markup:
-    """Give the figure that shows the verdict best, and a second one that its lead finding names."""
     return join(shown.drawn(shown.deciding))
 
 
 def differences(shown: Shown) -> Markup:
-    """Give the figures of this place."""
     return _titled("Compared with the baseline", shown.drawn(shown.figures("differences")))
 
 
 def timeline(shown: Shown) -> Markup:
-    """Give the figures of this place."""
     return _titled("What happened when", shown.drawn(shown.figures("timeline")))
 
 
 def charts(shown: Shown) -> Markup:
-    """Give the figures of this place."""
     every = shown.figures("charts")
     small = [f for f in every if isinstance(f, Chart)]
     large = [f for f in every if not isinstance(f, Chart)]

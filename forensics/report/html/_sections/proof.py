@@ -13,7 +13,6 @@ from forensics.report.html._words import MOST_EVIDENCE, proof_of
 
 
 def proof(shown: Shown) -> Markup:
-    """Give the reason, the evidence, the chain from cause to consequence, and likely causes."""
     lead, chain = say.lead(shown.report), shown.report.verdict.chain
     proven = join(tag("h2", "Evidence"), some("p", lead.because), proof_of(lead.evidence)) if lead is not None else ""
     links = _listed("From cause to consequence", chain if len(chain) > 1 else ())
