@@ -13,6 +13,7 @@ from forensics.io.tables import table_rows
 from forensics.patterns import lazily
 from forensics.registry import Ingester
 from forensics.report.pages import catalogue
+from forensics.report.style import markdown_table
 from forensics.store.schema import TABLES, VERSION
 
 Row = tuple[str, ...]
@@ -25,9 +26,7 @@ def cell(text: str) -> str:
 
 
 def table(head: Row, rows: Iterable[Row]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield "|" + "---|" * len(head)
-    yield from (f"| {' | '.join(cell(one) for one in row)} |" for row in rows)
+    yield from markdown_table(head, (tuple(map(cell, row)) for row in rows))
 
 
 def columns() -> dict[str, dict[str, str]]:

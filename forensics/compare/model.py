@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from msgspec import Struct, field
 
 from forensics.compare.decide import Answer, Policy
 from forensics.model import Evidence, Number
-
-_EMPTY: Mapping[str, Number | None] = MappingProxyType({})
 
 
 class Options(Struct, frozen=True):
@@ -48,7 +45,7 @@ class Section(Struct, frozen=True):
     headline: str
     facts: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
-    numbers: Mapping[str, Number | None] = field(default_factory=lambda: _EMPTY)
+    numbers: Mapping[str, Number | None] = field(default_factory=dict[str, "Number | None"])
     evidence: tuple[Evidence, ...] = ()
     base: SideSummary | None = None
     cand: SideSummary | None = None

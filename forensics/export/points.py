@@ -57,11 +57,7 @@ def select(run: Run, globs: Sequence[str] = (), *, wide: bool = False) -> Select
         run.name,
         points,
         wide,
-        {
-            source: int(code)
-            for source, code in exits.select("source", "value").iter_rows()
-            if _CODE.fullmatch(code or "")
-        },
+        {source: int(code) for source, code in codes if _CODE.fullmatch(code or "")},
         dict(config.unique("key", keep="first", maintain_order=True).select("key", "value").iter_rows()),
     )
 

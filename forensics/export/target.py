@@ -9,16 +9,12 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import MappingProxyType
 from typing import cast
 
 import polars as pl
 from msgspec import Struct, field
 
 from forensics.export import targets
-
-_NO_EXITS: Mapping[str, int] = MappingProxyType({})
-_NO_CONFIG: Mapping[str, str] = MappingProxyType({})
 
 
 class Selection(Struct, frozen=True):
@@ -31,8 +27,8 @@ class Selection(Struct, frozen=True):
     run: str
     points: pl.DataFrame
     wide: bool = False
-    exits: Mapping[str, int] = field(default_factory=lambda: _NO_EXITS)
-    config: Mapping[str, str] = field(default_factory=lambda: _NO_CONFIG)
+    exits: Mapping[str, int] = field(default_factory=dict[str, int])
+    config: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class File(Struct, frozen=True):

@@ -25,10 +25,11 @@ from forensics.fleet.members import Member
 from forensics.history.past import Past, past_of
 from forensics.io.places.place import Place
 from forensics.io.safe_text import printable
-from forensics.model import UNREADABLE, Coverage, FileCoverage, FileStatus, Issue, Outcome, Report, Verdict
+from forensics.model import UNREADABLE, Coverage, Issue, Outcome, Report, Source, Verdict
 from forensics.scale import wire
 from forensics.scale.choice import Spread
 from forensics.store.disk import Lost, one_by_one
+from forensics.store.fill import skipped
 from forensics.store.run import Run
 from forensics.store.unit import address
 from forensics.values import replace
@@ -171,8 +172,7 @@ def _of_member(asked: Named, how: How, bases: Sequence[Run]) -> Judged:
 def not_judged(run: Named, why: str) -> Judged:
     """Give the answer for a run on which the judging fails: it cannot say, and says why."""
     why = printable(why, _MOST_CHARS)
-    reason = f"{UNREADABLE}: {why}"
-    lost = FileCoverage(".", run.size_bytes, 0, run.size_bytes, FileStatus.SKIPPED, reason=reason)
+    lost = skipped(Source(".", run.size_bytes), f"{UNREADABLE}: {why}")
     verdict = Verdict(Outcome.CANNOT_SAY, f"The run could not be judged: {why}")
     report = Report(run.name, verdict, coverage=Coverage((lost,)), issues=(Issue(".", NOT_JUDGED, why),))
     return Judged((Answer(report),), failed=why)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from msgspec import Struct, field
@@ -31,7 +30,7 @@ class Layout(Struct, Generic[P], frozen=True):
     fields: Callable[[P], Payload]
     text: Callable[[P, Style], Iterator[str]]
     markdown: Callable[[P], Iterator[str]]
-    more: Mapping[str, Callable[[P], Iterator[str]]] = field(default_factory=lambda: MappingProxyType({}))
+    more: Mapping[str, Callable[[P], Iterator[str]]] = field(default_factory=dict[str, Callable[[P], Iterator[str]]])
 
     def render(self, page: P, form: str, style: Style = PLAIN) -> Iterator[str]:
         """Write the page as text, JSON, Markdown or one of `more`; a form of another name is a KeyError."""

@@ -91,7 +91,7 @@ def fill(
     except FAULTS as error:
         sink = SourceSink(source, limits)
         sink.issue("unreadable", _words(error))
-        return sink, _skipped(source, f"{UNREADABLE}: {_words(error)}")
+        return sink, skipped(source, f"{UNREADABLE}: {_words(error)}")
 
 
 def fill_slice(
@@ -128,7 +128,7 @@ def _read(
         return sink, sink.coverage(one.name, failed=failed, lost=lost)
     if opened.lost is not None:
         raise InputError(opened.lost.why)
-    return SourceSink(opened.source, limits), _skipped(opened.source, "no ingester knows this content")
+    return SourceSink(opened.source, limits), skipped(opened.source, "no ingester knows this content")
 
 
 def _attempt(name: str, read: Callable[[], None], sink: SourceSink) -> str:
@@ -180,12 +180,6 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error)[:_WORD_CHARS]}"
 
 
-def _skipped(source: Source, reason: str) -> FileCoverage:
-    return FileCoverage(
-        source=source.path,
-        size_bytes=source.size_bytes,
-        read_bytes=0,
-        skipped_bytes=source.size_bytes,
-        status=FileStatus.SKIPPED,
-        reason=reason,
-    )
+def skipped(source: Source, reason: str) -> FileCoverage:
+    """Give the account of a source of which nothing was read."""
+    return FileCoverage(source.path, source.size_bytes, 0, source.size_bytes, FileStatus.SKIPPED, reason=reason)

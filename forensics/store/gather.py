@@ -12,6 +12,7 @@ from forensics.store.packed import Packed, stacked
 from forensics.store.run import Run
 from forensics.store.schema import TABLES, conform
 from forensics.store.sink import Raw, settled
+from forensics.values import field_names
 
 
 def sources_frame(files: Iterable[FileCoverage], sources: Mapping[str, Source]) -> pl.DataFrame:
@@ -28,9 +29,7 @@ def sources_frame(files: Iterable[FileCoverage], sources: Mapping[str, Source]) 
         "records": [f.records for f in every],
         "status": [f.status.value for f in every],
         "reason": [f.reason for f in every],
-        "mtime_ns": [s.mtime_ns if s else None for s in found],
-        "rank": [s.rank if s else None for s in found],
-        "attempt": [s.attempt if s else None for s in found],
+        **{name: [getattr(source, name, None) for source in found] for name in ("mtime_ns", "rank", "attempt")},
     }
     return _frame("sources", columns)
 
@@ -38,15 +37,7 @@ def sources_frame(files: Iterable[FileCoverage], sources: Mapping[str, Source]) 
 def issues_frame(issues: Iterable[Issue]) -> pl.DataFrame:
     """One row per loss."""
     every = list(issues)
-    columns = {
-        "source": [i.source for i in every],
-        "byte": [i.byte for i in every],
-        "line": [i.line for i in every],
-        "code": [i.code for i in every],
-        "message": [i.message for i in every],
-        "count": [i.count for i in every],
-    }
-    return _frame("issues", columns)
+    return _frame("issues", {name: [getattr(issue, name) for issue in every] for name in field_names(Issue)})
 
 
 #: The rows of one source: of a part on disk, or in memory as they are, packed or not finished yet.

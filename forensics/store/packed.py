@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,6 @@ RECORD = "#record"
 #: The number of a row among all, beside its columns.
 PLACE = "place"
 _ROW, _CODE = "#row", "#code"
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 #: Numbers of rows.
 Rows = NDArray[np.integer[Any]]
@@ -62,8 +60,8 @@ class Packed(Struct, frozen=True, eq=False):
     own: pl.DataFrame
     records: pl.DataFrame
     names: pl.DataFrame
-    alone: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    evens: Mapping[str, Even] = field(default_factory=lambda: _NOTHING)
+    alone: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    evens: Mapping[str, Even] = field(default_factory=dict[str, Even])
 
     @property
     def _is_by_row(self) -> bool:

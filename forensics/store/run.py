@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, wraps
 from pathlib import PurePath
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import polars as pl
@@ -15,9 +14,6 @@ from forensics.store.packed import Packed, packed_from
 from forensics.store.schema import TABLES, conform
 
 T = TypeVar("T")
-_NO_FRAMES: Mapping[str, pl.LazyFrame] = MappingProxyType({})
-_NO_THRESHOLDS: Mapping[type, Any] = MappingProxyType({})
-_NOTHING_HELD: Mapping[str, Packed] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -31,10 +27,10 @@ class Run:
     """
 
     name: str
-    frames: Mapping[str, pl.LazyFrame] = field(default_factory=lambda: _NO_FRAMES)
+    frames: Mapping[str, pl.LazyFrame] = field(default_factory=dict[str, pl.LazyFrame])
     bases: tuple[Run, ...] = field(default=(), repr=False, compare=False)
-    held: Mapping[str, Packed] = field(default_factory=lambda: _NOTHING_HELD, repr=False, compare=False)
-    thresholds: Mapping[type, Any] = field(default_factory=lambda: _NO_THRESHOLDS, repr=False, compare=False)
+    held: Mapping[str, Packed] = field(default_factory=dict[str, Packed], repr=False, compare=False)
+    thresholds: Mapping[type, Any] = field(default_factory=dict[type, Any], repr=False, compare=False)
     _derived: dict[Callable[[Run], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def scan(self, table: str) -> pl.LazyFrame:

@@ -21,11 +21,11 @@ from forensics.io.places.named import place_of
 from forensics.io.places.place import Place
 from forensics.io.reading import open_source
 from forensics.io.slices import Slice
-from forensics.model import FileCoverage, FileStatus, Issue, Source
+from forensics.model import Issue, Source
 from forensics.registry import Ingester
 from forensics.store import manifest, parts, shelf, stamps
 from forensics.store.digests import digest_of, ranges, whole_digest
-from forensics.store.fill import FAULTS, fill, fill_slice, lasting
+from forensics.store.fill import FAULTS, fill, fill_slice, lasting, skipped
 from forensics.store.manifest import Entry, Part, Share, SliceRead
 from forensics.store.packed import Packed
 from forensics.store.schema import TABLES, VERSION
@@ -264,8 +264,7 @@ def _height(frame: pl.DataFrame | Packed | Raw) -> int:
 
 def lost(source: Source, known: str, reason: str, issue: Issue) -> Entry:
     """Give the entry of a source of which nothing could be read."""
-    coverage = FileCoverage(source.path, source.size_bytes, 0, source.size_bytes, FileStatus.SKIPPED, reason=reason)
-    return Entry(source.path, "", known, (), coverage, (issue,))
+    return Entry(source.path, "", known, (), skipped(source, reason), (issue,))
 
 
 def _is_as_found(place: Place, source: Source) -> bool:

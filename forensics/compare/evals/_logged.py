@@ -19,6 +19,7 @@ from forensics.compare.evals._tests import Tested
 from forensics.stats.spread import Floats
 from forensics.stats.student import t_tail
 from forensics.store.run import Run
+from forensics.store.schema import TABLES
 
 LOGGED = "logged while training"
 _FEWEST = 6
@@ -80,22 +81,6 @@ def _is_share(*curves: EvalCurve) -> bool:
 
 def _row(curve: EvalCurve, index: int) -> dict[str, Any]:
     row = curve.row(index)
-    return {
-        "source": row["source"],
-        "line": row["line"],
-        "byte": row["byte"],
-        "seq": row["seq"],
-        "task": LOGGED,
-        "task_version": None,
-        "metric": curve.name,
-        "filter": "none",
-        "value": row["value"],
-        "stderr": None,
-        "n": None,
-        "fewshot": None,
-        "higher_is_better": curve.higher,
-        "model": None,
-        "step": row["at"],
-        "t_ns": None,
-        "settings": "{}",
-    }
+    told = {"task": LOGGED, "metric": curve.name, "filter": "none", "step": row["at"], "settings": "{}"}
+    stated = {name: row[name] for name in ("source", "line", "byte", "seq", "value")}
+    return {**dict.fromkeys(TABLES["evals"]), **stated, **told, "higher_is_better": curve.higher}

@@ -71,12 +71,9 @@ def _by_samples(run: Run, known: set[str]) -> pl.DataFrame:
         "source", "task", "filter", "metric", maintain_order=True
     )
     return grouped.agg(
+        pl.col("t_ns", "line", "byte", "seq").first(),
         value=pl.col("value").mean(),
         n=pl.len().cast(pl.Int64),
-        t_ns=pl.col("t_ns").first(),
-        line=pl.col("line").first(),
-        byte=pl.col("byte").first(),
-        seq=pl.col("seq").first(),
         settings=pl.lit("{}"),
     ).collect()
 

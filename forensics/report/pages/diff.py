@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from types import MappingProxyType
+from collections.abc import Iterator
 
 from forensics.compare.decide import Answer
 from forensics.compare.model import Diff, Section
@@ -69,15 +68,11 @@ def _text(page: Page, style: Style) -> Iterator[str]:
             yield from style.field("" if number else "note", printable(note))
 
 
-def _of(form: Callable[[Diff], Iterator[str]]) -> Callable[[Page], Iterator[str]]:
-    return lambda page: form(page.diff)
-
-
 # A comparison for a job summary or a pull request: nothing of an input can act as markup.
 
 
-def markdown(diff: Diff) -> Iterator[str]:
-    """Write the comparison as Markdown lines."""
+def _markdown(page: Page) -> Iterator[str]:
+    diff = page.diff
     yield f"## Comparison: {diff.answer.value.replace('_', ' ')}"
     yield ""
     for base in diff.bases:
@@ -103,14 +98,14 @@ def _section_lines(section: Section) -> Iterator[str]:
 # A comparison as JUnit XML: one test case per section; a regression fails, an inconclusive one is skipped.
 
 
-def junit(diff: Diff) -> Iterator[str]:
-    """Write the comparison as one test suite."""
-    answers = [s.answer for s in diff.sections]
+def _junit(page: Page) -> Iterator[str]:
+    sections = page.diff.sections
+    answers = [section.answer for section in sections]
     failed, skipped = answers.count(Answer.REGRESSION), answers.count(Answer.INCONCLUSIVE)
     counts = f'tests="{len(answers)}" failures="{failed}" errors="0" skipped="{skipped}"'
     yield HEAD
     yield f'<testsuite name="forensics diff" {counts}>'
-    for section in diff.sections:
+    for section in sections:
         name = f"{section.name}.{section.metric}" if section.metric else section.name
         details = (*(f"{label}: {text}" for label, text in section.facts), *section.notes)
         is_open = section.answer is Answer.INCONCLUSIVE
@@ -122,11 +117,12 @@ def junit(diff: Diff) -> Iterator[str]:
 # A comparison as workflow commands: at most ten annotations, as a step may show no more of one kind.
 
 
-def github(diff: Diff) -> Iterator[str]:
-    """Write one command per section, those that fail first."""
-    told = sorted(diff.sections, key=lambda s: (s.answer is not Answer.REGRESSION, s.answer is not Answer.INCONCLUSIVE))
+def _github(page: Page) -> Iterator[str]:
+    """One command per section, those that fail first."""
+    order = (Answer.REGRESSION, Answer.INCONCLUSIVE)
+    told = sorted(page.diff.sections, key=lambda s: order.index(s.answer) if s.answer in order else len(order))
     for section in told[:MOST]:
-        yield _command(section, diff.cand)
+        yield _command(section, page.diff.cand)
 
 
 def _command(section: Section, cand: str) -> str:
@@ -137,6 +133,4 @@ def _command(section: Section, cand: str) -> str:
     return f"::{level} {','.join(place)}::{for_github(message)}"
 
 
-LAYOUT = Layout(
-    "forensics.diff/1", _fields, _text, _of(markdown), MappingProxyType({"github": _of(github), "junit": _of(junit)})
-)
+LAYOUT = Layout("forensics.diff/1", _fields, _text, _markdown, {"github": _github, "junit": _junit})
