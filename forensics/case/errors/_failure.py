@@ -15,7 +15,7 @@ from forensics.values import replace
 ANY = UNKNOWN[2]
 _TRACEBACK_LINES = 400
 #: A message of several lines is over after so many; one that announces what follows, `Graph execution error:`, shows
-#: the frames of a node first, which took 50 to 100 lines of public logs of Keras.
+#: the frames of a node first: some 25 frames of two or three lines each in public logs of Keras, and room for more.
 _MESSAGE_LINES, _ANNOUNCED_LINES = 6, 120
 #: A line's usual length, where a source knows bytes only.
 _LINE_BYTES = 120

@@ -14,6 +14,7 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
+from forensics.knowledge.errors import telling
 from forensics.rules._errors import evidence_of, of_failure, onset_of, ranks_of, when
 from forensics.rules.hang.clue import RANKS, Clue, gives_clues, of_seen
 from forensics.rules.kit import Evidence, Findings, Run, rule
@@ -87,11 +88,14 @@ def log_says_hang(run: Run) -> Findings:
     victims = set(ranks_of(found))
     silent = tuple(rank for clue in silent_rank.find(run) for rank in clue.ranks)
     named = silent if len(silent) < len(victims) else ()
-    waited = ranks_text(sorted(victims)) if victims else "the run"
+    whose = ranks_text(sorted(victims)) if victims else "the run"
     blame = f"; {ranks_text(named)} reported nothing" if named else ""
+    is_joining = first.code in telling("joining")
+    did = "logged nothing after it began to join the others" if is_joining else "timed out waiting for the others"
+    by = "the last line is of joining" if is_joining else "a watchdog or a time-out reported it"
     yield log_says_hang.finding(
-        f"{waited} timed out waiting for the others{when(onset)}{blame}",
-        "a watchdog or a time-out reported it, and no later step was logged",
+        f"{whose} {did}{when(onset)}{blame}",
+        f"{by}, and no later step was logged",
         evidence_of(found),
         onset,
         culprits=named,

@@ -17,6 +17,7 @@ PACKAGES = "/opt/env/lib/python3.11/site-packages"
 def test_a_log_that_ends_where_the_ranks_join_waits_for_one_that_did_not_come(tmp_path: Path) -> None:
     verdict = said(tmp_path, ["the mill starts", JOINING])
     assert (*shape(verdict), verdict.cause) == (Outcome.FAILED, Shape.HANG, "init_hang")
+    assert verdict.headline.startswith("The run logged nothing after it began to join the others")
 
 
 @pytest.mark.parametrize("beside", ["rank0.log", "train.log"])
