@@ -66,6 +66,30 @@ def entries_of(store: Path, run: Path) -> dict[str, Entry]:
     return {entry.source: entry for entry in current.manifest.sources}
 
 
+WAITED = (
+    "[E ProcessGroupNCCL.cpp:616] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, "
+    "NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600017 milliseconds before timing out.\n"
+)
+STACK = """Process 42: python train.py
+Python v3.11.7 (/usr/bin/python3.11)
+
+Thread 42 (active): "MainThread"
+    forward (model.py:30)
+    <module> (train.py:99)
+"""
+
+
+def test_a_rank_that_no_file_names_is_no_damage_of_the_store(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "train.log").write_text(WAITED)
+    (run / "dump.txt").write_text(STACK)
+    in_memory, on_disk = frames_of(run, None), frames_of(run, tmp_path / "store")
+    for table in ("collectives", "stack_frames"):
+        assert in_memory[table]["rank"].to_list() == [None] * in_memory[table].height != []
+        assert on_disk[table].equals(in_memory[table])
+
+
 def test_only_a_changed_file_is_read_again(tmp_path: Path) -> None:
     run, store = tmp_path / "run", tmp_path / "store"
     shutil.copytree(RUNS / "nan-hidden-hf", run)
