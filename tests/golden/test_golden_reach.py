@@ -46,9 +46,17 @@ def _names_error(node: ast.AST) -> bool:
 
 @cache
 def _borrowed(module: str) -> dict[str, str]:
-    """Names that a module takes from other modules of rules, each with its module."""
+    """Names that a module takes from other modules of rules, each with its module; of a whole module, all it makes."""
     taken = (node for node in ast.walk(_tree(module)) if isinstance(node, ast.ImportFrom))
-    return {name.name: str(one.module) for one in taken for name in one.names if _is_of_rules(str(one.module))}
+    names = [(name, str(one.module)) for one in taken for name in one.names if _is_of_rules(str(one.module))]
+    own = {name.name: source for name, source in names}
+    for name, source in names:
+        package = importlib.util.find_spec(source)
+        whole = f"{source}.{name.name}"
+        if package and package.submodule_search_locations and importlib.util.find_spec(whole) is not None:
+            made = (node.name for node in _tree(whole).body if isinstance(node, ast.FunctionDef))
+            own |= {f"{name.asname or name.name}.{helper}": whole for helper in made}
+    return own
 
 
 def _is_of_rules(module: str) -> bool:
@@ -78,8 +86,10 @@ def _parts(rule: registry.Rule) -> Iterator[ast.stmt]:
         for node in _named(rule.origin, name):
             yield node
             names += [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
+            names += [ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Attribute)]
         if (source := _borrowed(rule.origin).get(name)) is not None:
-            yield from (node for node in _named(source, name) if isinstance(node, ast.FunctionDef))
+            helper = name.rpartition(".")[2]
+            yield from (node for node in _named(source, helper) if isinstance(node, ast.FunctionDef))
 
 
 def _can_be_an_error(rule: registry.Rule) -> bool:

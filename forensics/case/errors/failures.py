@@ -46,7 +46,8 @@ def failures(run: Run) -> tuple[Failure, ...]:
     last, again = last_lines(run), _recurring(found)
     unreported = not any(f.weight == Weight.WRAPPER and f.cause != CUT for f in found)
     tried = attempts(run)
-    stopped = tried.judged.number > 0 and any(f.weight == Weight.STOP for f in found)
+    ended_from_outside = any(f.weight == Weight.STOP for f in found)
+    stopped = tried.judged.number > 0 and ended_from_outside
     reached = (stopped or any(f.caught for f in found)) and ending(run).reach.is_reached
     ended_by_itself = all(is_kind(f.cause, "ending") for f in found)
 
@@ -55,7 +56,7 @@ def failures(run: Run) -> tuple[Failure, ...]:
             return "freed"
         if ended_by_itself:  # an error that ended the program would stand above
             return "teardown"
-        if failure.code in telling("joining") and end.steps:  # who trains has met all others
+        if failure.code in telling("joining") and (end.steps or ended_from_outside):  # who trains has met all others
             return "progress"
         if tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
             return "earlier"
