@@ -12,7 +12,7 @@ from forensics.model import Causal, Confidence, Coverage, Evidence, Finding, Ons
 from forensics.pipeline import triage
 from forensics.report import github, json_v1, junit, markdown, text
 from forensics.report.html import page
-from forensics.report.payload import verdict_payload
+from forensics.report.payload import report_payload
 from forensics.store.run import Run, run_of
 from forensics.values import replace
 
@@ -82,7 +82,7 @@ def test_no_page_calls_a_suspect_run_healthy(finished: Run) -> None:
     assert pages["github"].startswith("::warning ")
     assert 'class="outcome suspect">SUSPECT slowdown<' in pages["html"]
     assert pages["many"].startswith("2 runs: 2 suspect")
-    assert verdict_payload(report.verdict)["outcome"] == "suspect"
+    assert report_payload(report)["verdict"]["outcome"] == "suspect"
     assert not [name for name, said in pages.items() if "HEALTHY" in said or '"healthy"' in said]
 
 
