@@ -11,13 +11,13 @@ from math import hypot, isfinite, sqrt
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
 from msgspec import Struct
 
 from forensics.analyses.evals.results import Key, Row, error_of, higher_is_better, members_of, scale_of
 from forensics.analyses.evals.sittings import Sitting, filed_step, sittings
 from forensics.case.curves.loss import Curve, curves
 from forensics.patterns import lazily
+from forensics.stats.spread import MEDIAN_TO_MEAN, Floats, median_of, spread
 from forensics.store.run import Run
 
 _NUMBERS = lazily(r"\d+|(?<![a-z])(?:final|last|latest|best)(?![a-z])")
@@ -31,7 +31,8 @@ class Limits(Struct, frozen=True):
     mean of all does; `risen`: by what share of itself a perplexity or an error rises. Checkpoints of sound runs differ
     by less whatever the documents: in 26 series of checkpoints of Pythia (84 results) one task lost 6.8 points and
     13 %, and one perplexity rose by 41 %, while no mean lost 5 points.
-    `loss`: a training loss that rose by more than this explains it. `records`: of a median of the loss.
+    `loss`: a training loss that rose by more than this explains it, unless chance moves the two medians so far:
+    `loss_sigmas` of the standard error of their difference. `records`: of a median of the loss.
     """
 
     alpha: float = 0.001
@@ -41,6 +42,7 @@ class Limits(Struct, frozen=True):
     of_mean: float = 0.1
     risen: float = 1.0
     loss: float = 0.1
+    loss_sigmas: float = 3.0
     records: int = 10
 
 
@@ -198,13 +200,20 @@ def _losses(run: Run, before: int | None, after: int | None, limits: Limits) -> 
         at = curve.at.to_numpy()
         ends = [int((at <= step).sum()) for step in (before, after)]
         if 0 < ends[0] < ends[1]:
-            then, now = (_level(curve, end, start, limits) for end, start in ((ends[0], 0), (ends[1], ends[0])))
-            return None if now > then + limits.loss * abs(then) else (curve.row(ends[0] - 1), curve.row(ends[1] - 1))
+            then, now = (_last(curve, end, start, limits) for end, start in ((ends[0], 0), (ends[1], ends[0])))
+            return None if _rose(then, now, limits) else (curve.row(ends[0] - 1), curve.row(ends[1] - 1))
     return ()
 
 
-def _level(curve: Curve, end: int, start: int, limits: Limits) -> float:
-    return float(np.median(curve.values[max(start, end - limits.records) : end]))
+def _last(curve: Curve, end: int, start: int, limits: Limits) -> Floats:
+    return curve.values[max(start, end - limits.records) : end]
+
+
+def _rose(then: Floats, now: Floats, limits: Limits) -> bool:
+    """Whether the median of a loss rose by a good part of itself and by more than its noise."""
+    before, after = median_of(then), median_of(now)
+    noise = hypot(*(MEDIAN_TO_MEAN * spread(values) / sqrt(len(values)) for values in (then, now)))
+    return after - before > max(limits.loss * abs(before), limits.loss_sigmas * noise)
 
 
 def _fall(
