@@ -180,7 +180,8 @@ def measured(printed: str, units: Collection[str], values: Sequence[float]) -> N
     return name
 
 
-#: Least, most and factor to GiB of a device's memory in GiB, MiB and bytes: 288 GiB is the largest of `devices.jsonl`.
+#: Least, most and factor to GiB of a device's memory in GiB, MiB and bytes: half as much again as the 192 GiB of the
+#: largest in `devices.jsonl`, and less than the least of the next unit.
 _SIZES: tuple[tuple[float, float, float], ...] = (
     (1.0, 300.0, 1.0), (512.0, 300.0 * 1024, 1 / 1024), (2.0**29, 300.0 * 2**30, 1 / 2**30)
 )  # fmt: skip

@@ -35,6 +35,8 @@ from forensics.values import replace
 Kind = Literal["instant", "interval peak", "cumulative peak", "peak", "cache"]
 #: Source, rank, attempt and printed name.
 _Own = tuple[str, int | None, int, str]
+#: Folder, rank, attempt and device.
+_Beside = tuple[str, int | None, int, int | None]
 #: So many series are judged at most, those with most records first.
 _MOST_SERIES = 512
 _DEVICE = lazily(r"gpu[._/ ]?(\d{1,3})[._/ ]", re.IGNORECASE)
@@ -178,7 +180,10 @@ def series_of(run: Run) -> tuple[Series, ...]:
     fewest = sorted((len(rows) for _, rows in every), reverse=True)[:_MOST_SERIES][-1]
     capacity = capacity_of(run)
     made = [_one(own, rows, capacity, index.table) for own, rows in every if len(rows) >= fewest][:_MOST_SERIES]
-    return tuple(_with_gap(one, made, capacity) for one in made)
+    beside: dict[_Beside, list[Series]] = {}
+    for one in made:
+        beside.setdefault(_beside_of(one), []).append(one)
+    return tuple(_with_gap(one, beside[_beside_of(one)], capacity) for one in made)
 
 
 def _series_of(index: Index) -> dict[_Own, list[int]]:
@@ -244,9 +249,9 @@ def printed_unit(y: Floats) -> float:
     return 0.0
 
 
-def _with_gap(one: Series, every: list[Series], capacity: Capacity) -> Series:
+def _with_gap(one: Series, near: list[Series], capacity: Capacity) -> Series:
     """Add the shape of reserved less allocated memory, and the step at which reserved memory would be full."""
-    partner = next(_partners(one, every), None)
+    partner = next(_partners(one, near), None)
     held = _held(one, partner)
     reach = reach_of(held.form, held.x, held.y, capacity.room(held.meaning)) if held.form.grows else None
     if reach is not None and held.meaning.quantity in {"allocated", "peak_allocated"}:
@@ -282,10 +287,13 @@ def _held(one: Series, partner: Series | None) -> Series:
     return partner if partner is not None and one.meaning.quantity in {low for low, _ in GAPS} else one
 
 
-def _partners(one: Series, every: list[Series]) -> Iterator[Series]:
-    """Its other half, of the same source first; of the same folder where a store keeps a file for each metric."""
+def _beside_of(one: Series) -> _Beside:
+    """What a series and its other half have in common: a store may keep a file for each metric, in one folder."""
+    return one.source.rpartition("/")[0], one.rank, one.attempt, one.device
+
+
+def _partners(one: Series, near: list[Series]) -> Iterator[Series]:
+    """Its other half, of the same source first."""
     wanted = [b for low, high in GAPS for a, b in ((low, high), (high, low)) if a == one.meaning.quantity]
-    place = (one.attempt, one.rank, one.device, one.source.rpartition("/")[0])
-    near = [s for s in every if (s.attempt, s.rank, s.device, s.source.rpartition("/")[0]) == place]
-    near.sort(key=lambda other: other.source != one.source)
-    yield from (other for quantity in wanted for other in near if other.meaning.quantity == quantity)
+    own_first = sorted(near, key=lambda other: other.source != one.source)
+    yield from (other for quantity in wanted for other in own_first if other.meaning.quantity == quantity)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import polars as pl
 import pytest
@@ -133,6 +135,42 @@ def test_a_store_with_a_file_for_each_metric_has_the_gap_between_two_files() -> 
     ))  # fmt: skip
     assert series(made(low, high), "mem_reserved_gib").gap_climbs
     assert series(made(low, other), "mem_reserved_gib").gap is None
+
+
+def test_the_other_half_of_the_same_file_comes_before_that_of_its_folder() -> None:
+    own, near = frame("mem_allocated_gib", LEVEL, source="b.csv"), frame("mem_allocated_gib", SLOPE, source="a.csv")
+    run = made(near, own, frame("mem_reserved_gib", SLOPE + 2, source="b.csv"))
+    assert series(run, "mem_reserved_gib").gap_climbs
+
+
+def test_two_files_meet_at_their_steps_and_not_at_their_records() -> None:
+    late = frame("mem_allocated_gib", SLOPE[50:], steps=STEPS[50:], source="m/allocated")
+    gap = series(made(late, frame("mem_reserved_gib", SLOPE + 2, source="m/reserved")), "mem_reserved_gib")
+    assert gap.gap_first == pytest.approx(2.0)
+    assert gap.gap_last == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_series_is_what_a_table_of_its_rows_gives(seed: int) -> None:
+    rng = random.Random(seed)
+    steps = [*range(40)] if seed % 2 else [None, *range(40)]
+    drawn = [
+        (*(rng.choice(cells) for cells in (("a.csv", "b.csv"), *[(None, 0, 1)] * 2, steps)), n) for n in range(300)
+    ]
+    schema = {"source": pl.String, "attempt": pl.Int32, "rank": pl.Int32, "step": pl.Int64, "seq": pl.Int64}
+    values = pl.Series(rng.choices([1.5, 2.5, np.nan, np.inf, 7.25], k=300))
+    names = {"name": pl.lit("mem_allocated_gib"), "raw_name": pl.lit("mem")}
+    rows = pl.DataFrame(drawn, schema, orient="row").with_columns(value=values, **names)
+    told = rows.filter(pl.col("value").is_finite()).with_columns(pl.col("attempt").fill_null(0))
+    wanted = {}
+    for (source, attempt, rank), part in told.group_by("source", "attempt", "rank", maintain_order=True):
+        last = part.unique("step", keep="last", maintain_order=True).sort("step")
+        by_step = not part["step"].null_count()
+        x, y = (last["step"], last["value"]) if by_step else (pl.Series(range(part.height)), part["value"])
+        wanted[source, attempt, rank] = (x.to_list(), y.to_list())
+    shuffled = rows.sample(fraction=1, shuffle=True, seed=seed)
+    found = {(s.source, s.attempt, s.rank): (s.x.tolist(), s.y.tolist()) for s in series_of(made(shuffled))}
+    assert found == wanted
 
 
 def test_a_million_samples_are_judged_by_blocks() -> None:

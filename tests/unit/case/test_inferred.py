@@ -63,13 +63,15 @@ def test_beside_a_loss_of_a_known_name_no_other_is_one() -> None:
     assert named("grad_norm", "gradient_l2") == ["grad_norm", "gradient_l2"]
 
 
-@pytest.mark.parametrize(("printed", "gib"), [(48.0, 48.0), (300.0, 300.0), (51_200.0, 50.0), (48.0 * 2**30, 48.0)])
+@pytest.mark.parametrize(
+    ("printed", "gib"), [(48.0, 48.0), (300.0, 300.0), (51_200.0, 50.0), (307_200.0, 300.0), (48.0 * 2**30, 48.0)]
+)
 def test_a_memory_without_a_unit_has_that_of_its_size(printed: float, gib: float) -> None:
     assert in_gib("train/mem_alloc", printed) == [("mem_allocated_gib", gib)]
     assert in_gib("max_memory_reserved", printed) == [("mem_reserved_peak_gib", gib)]
 
 
-@pytest.mark.parametrize("printed", [0.9, 1.0, 301.0, 512.0, 400_000.0, 2.0**29, 2.0**40])
+@pytest.mark.parametrize("printed", [0.9, 1.0, 301.0, 512.0, 307_201.0, 2.0**29, 2.0**40])
 def test_a_number_of_no_size_that_a_device_has_is_no_memory(printed: float) -> None:
     assert in_gib("mem_alloc", printed) == [("mem_alloc", printed)]
 

@@ -80,6 +80,17 @@ def test_rows_without_a_finite_number_or_a_step_are_left_out_where_asked(asked: 
         assert [index_of(run_).table.row(place) for place in found[PLACE]] == wanted.rows(named=True)
 
 
+@pytest.mark.parametrize("piece", [7, 10_000])
+def test_the_reach_of_some_series_is_their_first_and_last_step(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    monkeypatch.setattr(series, "_PIECE_RECORDS", piece)
+    index = index_of(run())
+    for i, key in enumerate(index.keys.iter_rows(named=True)):
+        own = pl.all_horizontal(pl.col(name).eq_missing(pl.lit(key[name])) for name in _KEY)
+        steps = run().collect("metrics").filter(own)["step"]
+        assert index.reach([i]) == (steps.min(), steps.max())
+    assert index.reach([]) == (None, None)
+
+
 def test_series_that_stand_elsewhere_are_left_out_by_their_whole_key() -> None:
     one = run()
     gone = pl.DataFrame({"source": ["a.log"], "attempt": [None], "rank": [1], "raw_name": ["raw loss"]}).cast(

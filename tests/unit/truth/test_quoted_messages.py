@@ -25,6 +25,13 @@ def test_what_a_message_announces_is_looked_for_below_the_frames_of_its_node(
     assert (*shape(verdict), verdict.cause) == (*CRASH, "label_out_of_range")
 
 
+@pytest.mark.parametrize(("frames", "cause"), [(58, "label_out_of_range"), (60, "uncaught_exception")])
+def test_what_a_message_announces_stands_in_its_next_120_lines(tmp_path: Path, frames: int, cause: str) -> None:
+    raised = f"{STATUS}: Graph execution error:"
+    verdict = said(tmp_path, [*TRACEBACK, raised, "", "Detected at node loss defined at:", *NODE * frames, LABEL])
+    assert verdict.cause == cause
+
+
 def test_far_below_a_message_that_announces_nothing_another_error_is_its_own(tmp_path: Path) -> None:
     raised = "toy.MillError: the mill stood still"
     verdict = said(tmp_path, [*TRACEBACK, raised, *NODE * 10, LABEL])
