@@ -1,8 +1,8 @@
 """Whether a run may be called healthy: shown by its losses, its pace and its end, never by what was not found.
 
 What leaves no trace cannot be excluded: a run that prints no time may have become slower at any step, and one loss
-shows no course. Health is therefore never of high confidence: of 87 jobs of three unseen seeds of the lab that were
-called healthy 82 were, where of 126 answers of high confidence 124 were right.
+shows no course. Health is therefore never of high confidence, and of low confidence without a time: on five seeds of
+the lab 95 of 97 jobs that were called healthy beside a clock were, and 7 of 10 without one.
 """
 
 from __future__ import annotations
@@ -69,17 +69,18 @@ def health_of(run: Run) -> Health:
 def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
     """Judge the end of a run whose losses are finite; `is_paced`: a clock would show that its steps became slower."""
     span = f"{records.count} training records" + (f" up to {end.reach}" if end.reach.done is not None else "")
+    proved, caveat = (Confidence.MEDIUM, "") if is_paced else (Confidence.LOW, _NO_TIME)
     if end.success is not None:
         ended = f"{span}, then {_ending(end.success.quote)!r}"
         if records.steps < MIN_LOSSES:
             return Health(Confidence.LOW if is_paced else None, f"{ended}; {_no_course(records)}")
-        return Health(Confidence.MEDIUM, ended + ("" if is_paced else _NO_TIME))
+        return Health(proved, ended + caveat)
     if not records.losses:
         return Health(None, f"{span} without a loss, and no end marker")
     if records.steps < MIN_LOSSES:
         return Health(None, _no_course(records))
     if end.reach.is_reached:
-        return Health(Confidence.MEDIUM, f"{span}, which is the end of its plan")
+        return Health(proved, f"{span}, which is the end of its plan{caveat}")
     where = f" at {end.reach}" if end.reach.done is not None else ""
     return Health(None, f"the records end{where}, {_without(end)}; {_SETTLES}")
 

@@ -27,11 +27,23 @@ def records(beside: str, count: int = 60) -> list[str]:
     [(" | step_time: {s:.4f}", True), ("", False)],
     ids=["a time of each step", "no time at all"],
 )
-def test_a_healthy_run_that_shows_no_pace_says_so_and_none_is_of_high_confidence(
+def test_health_without_a_time_of_a_step_is_of_low_confidence_and_says_why(
     beside: str, is_paced: bool, tmp_path: Path
 ) -> None:
     found = verdict(tmp_path, records(beside))
-    assert (found.outcome, found.confidence) == (Outcome.HEALTHY, Confidence.MEDIUM)
+    assert (found.outcome, found.confidence) == (Outcome.HEALTHY, Confidence.MEDIUM if is_paced else Confidence.LOW)
+    assert ("no time of a step" in found.headline) is not is_paced
+
+
+@pytest.mark.parametrize(("beside", "is_paced"), [(" | step_time: {s:.4f}", True), ("", False)], ids=["timed", "not"])
+def test_a_plan_that_was_reached_without_a_time_is_health_of_low_confidence_too(
+    beside: str, is_paced: bool, tmp_path: Path
+) -> None:
+    lines = [line.replace(" |", "/60 |", 1) for line in records(beside)]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = triage(tmp_path).verdict
+    assert (found.outcome, found.confidence) == (Outcome.HEALTHY, Confidence.MEDIUM if is_paced else Confidence.LOW)
+    assert "end of its plan" in found.headline
     assert ("no time of a step" in found.headline) is not is_paced
 
 

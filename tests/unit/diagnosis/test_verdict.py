@@ -89,7 +89,7 @@ def test_an_empty_run_cannot_be_judged() -> None:
 
 def test_finite_losses_and_a_success_marker_are_healthy() -> None:
     verdict = judged(a_run([(50, "success", {"role": "context"})], range(40)))
-    assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.MEDIUM)
+    assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.LOW)
 
 
 def test_of_finite_losses_without_an_end_nothing_can_be_said() -> None:
