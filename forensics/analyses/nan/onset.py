@@ -161,9 +161,14 @@ _RANKED = ("loss", "grad_norm", "part", "eval")
 
 
 def _clean_step(first: Candidate) -> int | None:
-    """The step of the last clean row, unless its axis is another one than the first bad step's."""
+    """The last step of which no row is bad, unless the clean row's axis is another one than the first bad step's.
+
+    Micro-batches and the records of a bar share a step: a clean row within the bad step says that the one before is.
+    """
     step = None if first.clean is None else first.clean["at"]
-    return step if step is None or first.step is None or step <= first.step else None
+    if step is None or first.step is None:
+        return step
+    return None if step > first.step else (min(step, first.step - 1) if first.step else None)
 
 
 def _finite_before(rows: pl.DataFrame, first: Candidate) -> int:

@@ -62,6 +62,16 @@ def test_the_first_nan_that_stays_is_the_onset_and_the_record_before_it_the_last
     assert (onset.status, onset.step, onset.clean_step) == (Status.FAILED, 41, 40)
 
 
+@pytest.mark.parametrize(("bad_step", "clean_step"), [(41, 40), (1, 0), (0, None)])
+def test_of_micro_batches_of_one_step_the_clean_ones_make_the_step_before_the_last_clean_one(
+    bad_step: int, clean_step: int | None
+) -> None:
+    micro = rows("loss", [(bad_step, 2.0), (bad_step, 2.1), (bad_step, NAN), (bad_step + 1, NAN)])
+    onset = nan_onset(run(micro.with_columns(seq=pl.int_range(1, 5))))
+    assert onset is not None
+    assert (onset.step, onset.clean_step) == (bad_step, clean_step)
+
+
 @pytest.mark.parametrize(("name", "severity"), [("loss", Severity.WARNING), ("grad_norm", Severity.INFO)])
 def test_one_update_without_a_number_warns_where_the_loss_itself_was_none(name: str, severity: Severity) -> None:
     sick = run(rows("loss", steady(200)), rows(name, [*steady(40), (41, NAN), *steady(200, first=42)], raw=f"{name}_"))
