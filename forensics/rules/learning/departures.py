@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.analyses.learning.course import Departure
 from forensics.analyses.learning.limits import Limits
-from forensics.analyses.learning.losses import Loss, kind, losses, staged
+from forensics.analyses.learning.losses import Loss, kind, losses, staged, stepped
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import jump_before
@@ -78,6 +78,7 @@ def _diverged_finding(run: Run, loss: Loss, gone: Departure, severity: Severity)
     over = "the last level is above the lowest one by more than noise explains"
     back = "no later level comes back to it" if severity is Severity.ERROR else over
     cause = "diverged_from_start" if _never_fell(gone) else _of_batch_or_course(curve)
+    cause = "level_shift" if stepped(run, loss) else cause
     return diverged.finding(
         f"{curve.raw_name} {_words(gone)}: {gone.best:.4g} → {gone.final:.4g}"
         + (f" from step {step}" if step is not None else ""),

@@ -173,6 +173,18 @@ def test_a_gradient_norm_that_bursts_with_the_loss_and_settles_did_not_stay(burs
     assert ("diverged" in causes(run)) is not is_staged
 
 
+@pytest.mark.parametrize(
+    ("after", "told_causes"),
+    [(falling(50, 5.2, 4.0, 3), ["level_shift"]), (falling(50, 4.2, 2.9, 3), []), (falling(50, 4.8, 3.9, 40), [])],
+    ids=["gave back nearly all and stays there", "gave back about half", "gave back all and learns again"],
+)
+def test_a_loss_that_gave_back_at_one_step_what_it_had_learned_and_stays_there_has_lost_it(
+    after: np.ndarray, told_causes: list[str]
+) -> None:
+    run = made(loss=noisy(np.concatenate([falling(50, 4.2, 1.6), after]), 0.004), grad_norm=np.ones(100))
+    assert causes(run) == told_causes
+
+
 def test_the_last_attempt_is_judged() -> None:
     bad, good = [*falling(40), *np.full(60, 40.0)], falling(60)
     first, second = rows_of("loss", bad), rows_of("loss", good, attempt=1)
