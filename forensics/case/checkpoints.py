@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.case.epochs import EpochScale, epoch_scale
 from forensics.case.errors.failures import standing
@@ -132,14 +133,22 @@ def fates(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+class Doubt(Struct, frozen=True):
+    """Checkpoints from a step on may be bad although the loss was finite; `never`: not even where there is no other."""
+
+    step: int
+    why: str
+    never: bool = False
+
+
 def judged(
-    rows: pl.DataFrame, *, first_bad: int, last_clean: int | None, proof: str, suspect_from: int | None = None
+    rows: pl.DataFrame, *, first_bad: int, last_clean: int | None, proof: str, doubt: Doubt | None = None
 ) -> pl.DataFrame:
     """Known checkpoints with `state` (clean, unknown, dirty, removed, incomplete) and `why`.
 
     The loss of step s is computed before update s, so a checkpoint at the last step with a finite loss may already hold
     a bad update; `proof` says why it does not, empty where nothing proves it. All numbers are steps:
-    `suspect_from` is where a rise began that ended in the first bad step. Without a last clean step everything before
+    `doubt` says from where on a finite loss proves nothing. Without a last clean step everything before
     the first bad one is unknown.
     """
     step, clean = pl.col("step"), pl.lit(last_clean, dtype=pl.Int64)
@@ -149,7 +158,7 @@ def judged(
         (step >= first_bad, "dirty", f"saved at or after the first bad step {first_bad}"),
         (clean.is_null(), "unknown", "no finite record comes before the first bad one"),
         (step > clean, "unknown", f"between the last clean record ({last_clean}) and the first bad one ({first_bad})"),
-        (step >= pl.lit(suspect_from, dtype=pl.Int64), "unknown", f"saved after a rise began at step {suspect_from}"),
+        *(() if doubt is None else ((step >= doubt.step, "unknown", doubt.why),)),
         (step == clean, "clean", edge),
         (step < clean, "clean", f"finite records follow it, up to step {last_clean}"),
     )

@@ -72,7 +72,7 @@ def staged(run: Run, loss: Loss) -> bool:
 
 
 def stepped(run: Run, loss: Loss) -> bool:
-    """Whether a loss rose by single steps while its gradient norm stayed: its data or its task changed, not its course."""
+    """Whether a loss rose by single steps while its gradient norm stayed: its data or task changed, not its course."""
     gone, norm = loss.gone, beside(run, loss.curve, "grad_norm")
     if gone is None or not gone.stepwise or norm is None or len(norm) != len(loss.curve):
         return False

@@ -14,6 +14,8 @@ from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.case.curves.loss import curves
 from forensics.case.errors.kinds import attributes
 from forensics.case.evidence import Row
+from forensics.case.processes.attempts import attempts
+from forensics.case.processes.starts import Start
 from forensics.case.steps import SERIES
 from forensics.model import Confidence
 from forensics.stats.running import robust
@@ -26,6 +28,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "data_or_numerics": "nothing rose before it",
         "loss_scale_collapse": "the fp16 loss scale collapsed",
         "from_start": "it is there from the first records: initialisation, data or set-up",
+        "from_resume": "it is there from the first record after the resume",
         "filtered_by_writer": "the logger hides it behind a finite loss",
         "unknown": "no gradient norm is logged before it, so nothing tells what came before",
     }
@@ -33,6 +36,8 @@ WORDS: Mapping[str, str] = MappingProxyType(
 
 #: A log that begins this late cannot tell the beginning from the course.
 _LATE = 50
+#: A first record so many steps behind a resume speaks of what was loaded; one further on speaks of the steps as well.
+_SOON = 10
 #: A detector looks at every step, so that the steps before it were finite: the first ones belong to the start.
 _SPOKEN_LATE = 10
 #: A first record more intervals in than this has others before it, which the log lacks.
@@ -108,7 +113,7 @@ class Kind(Struct, frozen=True):
 
 
 def kind_of(run: Run, found: NanOnset) -> Kind:
-    """Classify an onset; in this order: loss scale, hidden by the writer, from the start, a rise before, none."""
+    """Classify an onset; in this order: loss scale, writer, resume, start, a rise before it, none."""
     return _kind_of_onset(run) if found is nan_onset(run) else _kind_of(run, found)
 
 
@@ -130,6 +135,8 @@ def _kind_of(run: Run, found: NanOnset) -> Kind:
         return Kind("loss_scale_collapse", Confidence.HIGH, rise, quiet)
     if hidden(found):
         return Kind("filtered_by_writer", Confidence.HIGH, rise, quiet)
+    if resumed_from(run, found) is not None:
+        return Kind("from_resume", Confidence.MEDIUM, None, quiet)
     if found.n_before <= 1 and found.first.role != "echo" and _seen_from_the_start(run, found):
         return Kind("from_start", _sure_of_the_start(found), None, quiet)
     if rise is not None:
@@ -203,6 +210,23 @@ def _calm(found: NanOnset, quiet: Precursor | None, cfg: Alarm) -> Kind:
         return Kind("unknown", Confidence.LOW, None, None, norms if logged else None)
     close = found.step is None or quiet.step is None or found.step - quiet.step <= cfg.within
     return Kind("data_or_numerics", Confidence.MEDIUM if close else Confidence.LOW, None, quiet)
+
+
+def resumed_from(run: Run, found: NanOnset) -> Start | None:
+    """Give the start of the attempt whose first record is the onset, a few steps behind a checkpoint; else None.
+
+    An attempt before it that met a bad number by that step had not loaded the checkpoint.
+    """
+    tried, row = attempts(run), found.first.row
+    judged = tried.judged
+    start = judged.start if judged is not tried.every[0] else None
+    if start is None or start.step is None or judged.first is None or found.step is None:
+        return None
+    inside = tried.of(row["source"], line=row["line"], byte=row.get("byte"), t_ns=row["t_ns"]) == judged.number
+    if not inside or found.step > judged.first or found.step - start.step > _SOON:
+        return None
+    earlier = (pl.col("source") == start.source) & (pl.col("seq") < start.seq) & (pl.col("at") <= found.step)
+    return start if found.rows.filter(earlier & pl.col("bad")).is_empty() else None
 
 
 def hidden(found: NanOnset) -> bool:

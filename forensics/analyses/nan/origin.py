@@ -7,11 +7,11 @@ from typing import Literal, cast
 import polars as pl
 from msgspec import Struct
 
-from forensics.analyses.nan.kind import Kind, kind_of, scale_fell_first
+from forensics.analyses.nan.kind import Kind, kind_of, resumed_from, scale_fell_first
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.scale import Collapse, collapse_of, overflows
 from forensics.analyses.nan.series import Status
-from forensics.case.checkpoints import judged, known
+from forensics.case.checkpoints import Doubt, judged, known
 from forensics.case.evidence import checkpoint_evidence, event_evidence, metric_evidence
 from forensics.case.restart import restart_command
 from forensics.case.series import metric_rows
@@ -22,8 +22,8 @@ from forensics.model import Evidence, EvidenceRole
 from forensics.store.run import Run, derived
 
 KindName = Literal[
-    "optimization_blowup", "data_or_numerics", "loss_scale_collapse", "from_start", "filtered_by_writer", "none",
-    "unknown",
+    "optimization_blowup", "data_or_numerics", "loss_scale_collapse", "from_start", "from_resume",
+    "filtered_by_writer", "none", "unknown",
 ]  # fmt: skip
 
 #: A line about a step follows its record, or comes before it, by this many lines at most.
@@ -84,8 +84,13 @@ def origin(run: Run) -> NanOrigin:
 
 def _with_checkpoints(run: Run, found: NanOnset, kind: Kind, collapse: Collapse | None) -> NanOrigin:
     rise = kind.precursor
-    suspect = rise.step if rise is not None else None
-    every, best = _checkpoints(run, found.step, found.clean_step, proof=_proof_of_update(run, found), suspect=suspect)
+    doubt, clean = None, found.clean_step
+    if rise is not None and rise.step is not None:
+        doubt = Doubt(rise.step, f"saved after a rise began at step {rise.step}")
+    elif (loaded := resumed_from(run, found)) is not None and loaded.step is not None:
+        doubt = Doubt(loaded.step, "no record is finite after it was loaded", never=True)
+        clean = loaded.step - 1 if clean is None else clean
+    every, best = _checkpoints(run, found.step, clean, proof=_proof_of_update(run, found), doubt=doubt)
     risen = () if rise is None else (metric_evidence(rise.row),)
     fallen = collapse.evidence if collapse is not None and kind.name == "loss_scale_collapse" else ()
     return NanOrigin(
@@ -106,7 +111,7 @@ def _collapsed(run: Run, collapse: Collapse) -> NanOrigin:
     steps = metric_rows(run, pl.col("name") == "loss").filter(pl.col("value").is_finite()).select(at())
     before = steps.filter(pl.col("at") < collapse.step).max().collect().item() if collapse.step is not None else None
     clean = int(before) if before is not None else None
-    every, best = _checkpoints(run, collapse.step, clean, proof=_FINITE_NORM, suspect=None)
+    every, best = _checkpoints(run, collapse.step, clean, proof=_FINITE_NORM)
     return NanOrigin(
         kind="loss_scale_collapse",
         first_bad_step=collapse.step,
@@ -120,16 +125,17 @@ def _collapsed(run: Run, collapse: Collapse) -> NanOrigin:
 
 
 def _checkpoints(
-    run: Run, bad: int | None, clean: int | None, *, proof: str, suspect: int | None
+    run: Run, bad: int | None, clean: int | None, *, proof: str, doubt: Doubt | None = None
 ) -> tuple[tuple[JudgedCheckpoint, ...], Checkpoint | None]:
-    """Judge every known checkpoint and give the last clean one; one after a rise only when there is no other."""
+    """Judge every known checkpoint and give the last clean one; one that is doubted only where `doubt` lets it pass."""
     rows = known(run)
     if bad is None or rows.is_empty():
         return (), None
-    states = judged(rows, first_bad=bad, last_clean=clean, proof=proof, suspect_from=suspect)
+    states = judged(rows, first_bad=bad, last_clean=clean, proof=proof, doubt=doubt)
     every = tuple(JudgedCheckpoint(**r) for r in states.select("step", "path", "state", "why").iter_rows(named=True))
     usable = [c for c in every if c.state == "clean"]
-    usable = usable or [c for c in every if c.state == "unknown" and clean is not None and c.step <= clean]
+    doubted = [c for c in every if c.state == "unknown" and clean is not None and c.step <= clean]
+    usable = usable or [c for c in doubted if doubt is None or not doubt.never or c.step < doubt.step]
     return every, Checkpoint(usable[-1].step, usable[-1].path) if usable else None
 
 

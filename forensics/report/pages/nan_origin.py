@@ -21,6 +21,7 @@ _KINDS = {
     "data_or_numerics": "one bad batch or an operation's numerics: nothing rose before the first non-finite value",
     "loss_scale_collapse": "the fp16 loss scale collapsed: updates were skipped until nothing was left to scale",
     "from_start": "non-finite from the first step on: initialization, data or configuration",
+    "from_resume": "non-finite from the first record after the resume: what was loaded, or the data it went on with",
     "filtered_by_writer": "the writer prints another number for NaN, so the first bad step is the first sign of it",
     "none": "every value that was read is finite",
     "unknown": "no metric values were recognised",
