@@ -12,6 +12,7 @@ from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.trend import WINDOW, Trend, level_of, trend_of
 from forensics.case.curves.loss import Curve, beside, curves
 from forensics.case.processes.attempts import attempts
+from forensics.stats.spread import Floats, median_of
 from forensics.store.run import Run, derived
 
 #: A gradient norm whose level stays within this ratio did not follow the loss.
@@ -73,15 +74,25 @@ def staged(run: Run, loss: Loss) -> bool:
 
 def stepped(run: Run, loss: Loss) -> bool:
     """Whether a loss rose by single steps while its gradient norm stayed: its data or task changed, not its course."""
+    norms = _norms_beside(run, loss)
+    if norms is None or loss.gone is None or not loss.gone.stepwise or burst(run, loss):
+        return False
+    return 1 / _STEADY <= median_of(norms[1]) / median_of(norms[0]) <= _STEADY
+
+
+def burst(run: Run, loss: Loss) -> bool:
+    """Whether the gradient norm burst where the loss left its level: the model broke, whatever it was given."""
+    norms = _norms_beside(run, loss)
+    return norms is not None and median_of(norms[1][:_ENDS]) > _BURST * median_of(norms[0])
+
+
+def _norms_beside(run: Run, loss: Loss) -> tuple[Floats, Floats] | None:
+    """Gradient norms at the records before and after the onset, as many before as after at most; None without any."""
     gone, norm = loss.gone, beside(run, loss.curve, "grad_norm")
-    if gone is None or not gone.stepwise or norm is None or len(norm) != len(loss.curve):
-        return False
+    if gone is None or norm is None or len(norm) != len(loss.curve):
+        return None
     before, after = norm.values[max(0, gone.onset - gone.left) : gone.onset], norm.values[gone.onset :]
-    if not len(before) or float(np.median(before)) <= 0:
-        return False
-    if float(np.median(after[:_ENDS])) > _BURST * float(np.median(before)):
-        return False
-    return 1 / _STEADY <= float(np.median(after)) / float(np.median(before)) <= _STEADY
+    return (before, after) if len(before) and median_of(before) > 0 else None
 
 
 def kind(run: Run, loss: Loss) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.analyses.learning.course import Departure
 from forensics.analyses.learning.limits import Limits
-from forensics.analyses.learning.losses import Loss, kind, losses, staged, stepped
+from forensics.analyses.learning.losses import Loss, burst, kind, losses, staged, stepped
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import jump_before
@@ -78,7 +78,7 @@ def _diverged_finding(run: Run, loss: Loss, gone: Departure, severity: Severity)
     over = "the last level is above the lowest one by more than noise explains"
     back = "no later level comes back to it" if severity is Severity.ERROR else over
     cause = "diverged_from_start" if _never_fell(gone) else _of_batch_or_course(curve)
-    cause = "level_shift" if stepped(run, loss) else cause
+    cause = "level_shift" if cause == "diverged" and _is_of_input(run, loss, gone) else cause
     return diverged.finding(
         f"{curve.raw_name} {_words(gone)}: {gone.best:.4g} → {gone.final:.4g}"
         + (f" from step {step}" if step is not None else ""),
@@ -106,6 +106,24 @@ def _of_batch_or_course(curve: Curve) -> str:
     at = int(hits[0]) + _CALM if len(hits) else 0
     last, step = (curve.step(at - 1), curve.step(at)) if at else (None, None)
     return "burst_at_once" if last is not None and step is not None and step - last == 1 else "diverged"
+
+
+#: A rise to more than twice the level is of one step where that step holds so much of it, in logarithms.
+_DOUBLED, _WHOLE = 2.0, 0.9
+
+
+def _is_of_input(run: Run, loss: Loss, gone: Departure) -> bool:
+    """Whether what the model is given changed, and not how it learns."""
+    return stepped(run, loss) or (_in_one_step(loss.curve, gone) and not burst(run, loss))
+
+
+def _in_one_step(curve: Curve, gone: Departure) -> bool:
+    """Whether one update to the next made the whole rise: a course that diverges takes several, other data only one."""
+    i, last, step = gone.onset, curve.step(gone.onset - 1) if gone.onset else None, curve.step(gone.onset)
+    if last is None or step is None or step - last != 1 or gone.how == "explosion":
+        return False
+    before, at_once, top = (float(value) for value in (curve.values[i - 1], curve.values[i], curve.values[i:].max()))
+    return at_once >= _DOUBLED * before > 0 and log(at_once / before) >= _WHOLE * log(top / before)
 
 
 def _never_fell(gone: Departure) -> bool:

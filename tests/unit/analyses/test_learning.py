@@ -185,6 +185,24 @@ def test_a_loss_that_gave_back_at_one_step_what_it_had_learned_and_stays_there_h
     assert causes(run) == told_causes
 
 
+@pytest.mark.parametrize(
+    ("rise", "every", "cause"),
+    [
+        ([5.6, 5.2, 5.0], 1, "level_shift"),
+        ([5.6, 5.2, 7.5], 1, "diverged"),
+        ([2.7, 2.6, 2.6], 1, "diverged"),
+        ([5.6, 5.2, 5.0], 2, "diverged"),
+    ],
+    ids=["at one step", "goes on rising", "less than twice the level", "two steps between two records"],
+)
+def test_a_rise_that_one_update_makes_is_a_change_of_the_level_and_one_of_several_a_divergence(
+    rise: list[float], every: int, cause: str
+) -> None:
+    loss = [*noisy(falling(60, 4.3, 1.4), 0.004), *rise, *noisy(np.full(40, rise[-1]), 0.004)]
+    (hit,) = told(made(loss=loss, every=every))
+    assert (hit.rule, hit.cause) == ("LRN001", cause)
+
+
 def test_the_last_attempt_is_judged() -> None:
     bad, good = [*falling(40), *np.full(60, 40.0)], falling(60)
     first, second = rows_of("loss", bad), rows_of("loss", good, attempt=1)
@@ -345,11 +363,11 @@ def test_ranks_whose_losses_differ_by_their_data_agree(count: int) -> None:
     assert told(ranks(count)) == []
 
 
-def test_all_ranks_that_diverge_together_are_no_disagreement() -> None:
+def test_all_ranks_that_leave_their_level_together_are_no_disagreement() -> None:
     frames = [rows_of("loss", noisy([*falling(50), *np.full(30, 9.0)], 0.1, seed=r), rank=r) for r in range(4)]
     run = made(*frames)
     assert parted(run) is None
-    assert "diverged" in causes(run)
+    assert causes(run) == ["level_shift"]
 
 
 # --- what a loss measures
