@@ -26,6 +26,11 @@ def one_before(_job: Any, _place: Path, facts: Facts, _rng: random.Random) -> di
     return {"checkpoint": saved[-2] if len(saved) > 1 else None}
 
 
+def none_fits(_job: Any, _place: Path, _facts: Facts, _rng: random.Random) -> dict[str, Any]:
+    """No checkpoint of a model of another shape is one to go on from."""
+    return {"checkpoint": None}
+
+
 ROWS = (
     Fault("crash-all", FAILED, "crash", (*_RAISED, "bad_config"), ("key", "config", "code", "line"), ranks=(1, 1, 2), ends="failed"),
     Fault("crash-bare", FAILED, "crash", _RAISED, _CODE, ranks=(1, 1, 2), ends="failed"),
@@ -58,6 +63,15 @@ ROWS = (
           needs("restore", "resuming"), onset=False, starts=2, ends="failed", after=one_before),
     Fault("crash-torn", FAILED, "crash", ("checkpoint_damaged", "uncaught_exception"), ("checkpoint", "damage", "earlier", "corrupt", "truncat"),
           needs("restore", "resuming"), onset=False, starts=2, ends="failed", after=one_before),
+    Fault("crash-state", FAILED, "crash", ("state_mismatch", "shape_mismatch"), ("checkpoint", "model", "size", "shape", "vocab"),
+          needs("restore", "resuming"), onset=False, starts=2, ends="failed", after=none_fits),
+    Fault("crash-quota", FAILED, "crash", ("disk_quota", "disk_full"), ("quota", "space", "disk"), needs("saving"), ends="failed", trainers=PLAIN),
+    Fault("crash-files", FAILED, "crash", ("too_many_open_files",), ("file", "open", "ulimit"), onset=False, ends="failed"),
+    Fault("crash-decode", FAILED, "crash", ("data_unreadable", "uncaught_exception"), ("encod", "data", "file", "utf"), ranks=(1, 1, 2), ends="failed"),
+    Fault("crash-inplace", FAILED, "crash", ("changed_in_place",), ("in place", "in-place", "inplace", "clone"), needs("hidden"), ends="failed"),
+    Fault("crash-twice", FAILED, "crash", ("graph_used_twice",), ("graph", "detach", "retain", "loss"), needs("loss"), ends="failed"),
+    Fault("crash-detached", FAILED, "crash", ("no_gradient_path",), ("grad", "detach", "no_grad", "requires"), needs("loss"), ends="failed"),
+    Fault("crash-dtype", FAILED, "crash", ("dtype_mismatch",), ("dtype", "type", "cast", "autocast", "precision"), needs("hidden"), ends="failed"),
     Fault("crash-port", FAILED, "crash|hang", ("port_in_use",), ("port", "address", "process"), needs("joining"), ranks=(1, 2), onset=False,
           early=True, ends="failed"),
     Fault("crash-config", FAILED, "crash", (*_RAISED, "bad_config", "bad_arguments", "program_did_not_start"), ("key", "config", "code", "argument"),

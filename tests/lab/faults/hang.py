@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from faults.row import FAILED, Fault, needs
+import random
+from pathlib import Path
+from typing import Any
+
+from faults.row import FAILED, PLAIN, Facts, Fault, needs, of
 
 _APART = ("collective_mismatch", "collective_mismatch_op", "collective_mismatch_size", "never_entered", "skipped_collective",
           "extra_collective", "rank_conditional_work")  # fmt: skip
 _ORDER = ("rank", "collective", "order", "barrier")
 
+_SILENT = ("host_stall", "host_stall_loop", "silent_stall", "never_entered", "rank_conditional_work")
+
+
+def rank_0(_job: Any, _place: Path, facts: Facts, _rng: random.Random) -> dict[str, Any]:
+    """The rank that works alone is the first, and the step is the one before which it was busy."""
+    return {"culprits": [0]} if of(facts, "onset") else {"dropped": "it did not come to the work of rank 0"}
+
+
 ROWS = (
+    # the rank writes to a file system that does not answer, or evaluates for longer than the others wait
+    Fault("hang-save", FAILED, "hang", (*_SILENT, "slow_storage_checkpoint"), ("rank", "checkpoint", "save", "storage"), needs("saving"),
+          ranks=(2, 4), ends="unfinished", trainers=PLAIN, after=rank_0),
+    Fault("hang-eval", FAILED, "hang", _SILENT, ("rank", "eval"), needs("evaluating"), ranks=(2, 4), eval_every=(20, 25), ends="unfinished",
+          trainers=PLAIN, after=rank_0),
+    Fault("hang-lock", FAILED, "hang", (*_SILENT, "data_stall"), ("rank", "lock", "thread", "stack"), ranks=(2, 4), culprit=True, ends="unfinished"),
     # the rank is one step ahead from the onset on, and nobody notices before the last barrier
     Fault("hang-skip", FAILED, "hang", (*_APART, "uneven_data", "shutdown_hang"), ("rank", "collective", "barrier"), needs("skips"),
           ranks=(2, 3, 4), onset=False, culprit=True, ends="unfinished"),

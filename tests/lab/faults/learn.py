@@ -65,6 +65,13 @@ ROWS = (
     Fault("learn-creep", SOFT, "learning", ("diverged", "level_shift", "lr_jump", "never_regained", "growing_gradients"),
           ("learning rate", "lr", "clip", "schedule", "checkpoint"), needs("lr"), steps=(160, 240), begins=(0.35, 0.5), onset=False, ends="done",
           numbers={"growth": (1.05, 1.09)}, shown=left),
+    # a shard of labels that have nothing to do with their tokens, to the end; or weights that shrink, or begin anew
+    Fault("learn-shard", SOFT, "learning", ("level_shift", "never_regained", "diverged", "loss_spike"), ("data", "shard", "batch", "label"),
+          needs("batch"), ranks=(1, 1, 2), begins=(0.4, 0.6), ends="done", shown=left),
+    Fault("learn-decay", SOFT, "learning", ("level_shift", "never_regained", "diverged", "weight_decay_high", "uniform_loss", "loss_spike"),
+          ("weight", "checkpoint", "data", "learning rate"), needs("gradients"), begins=(0.4, 0.6), ends="done", shown=left),
+    Fault("learn-anew", SOFT, "learning", ("restarted_from_scratch", "loss_spike", "level_shift", "never_regained", "diverged"),
+          ("checkpoint", "weight", "data", "learning rate"), needs("gradients"), begins=(0.6, 0.8), ends="done", shown=left),
     Fault("learn-ranks", SOFT, "learning", ("ranks_parted", "rank_apart", "ranks_differ"), ("rank",), needs("gradients"), ranks=(2, 4),
           begins=(0.35, 0.5), culprit=True, ends="done", trainers=EVERY_RANK, shown=parted),
 )  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import random
+from pathlib import Path
 from typing import Any
 
 from faults.row import FAILED, PLAIN, SOFT, Facts, Fault, needs, of
@@ -25,6 +27,12 @@ def evaluated_not_finite(_job: Any, facts: Facts, _codes: list[int]) -> str:
     """A NaN of an evaluation shows when one comes after it began."""
     losses = [float(one["loss"]) for one in of(facts, "evaluated")]
     return "" if any(not math.isfinite(loss) for loss in losses) else "no evaluation came after the onset"
+
+
+def before_it(_job: Any, _place: Path, facts: Facts, _rng: random.Random) -> dict[str, Any]:
+    """The checkpoint that holds the NaN is not one to go on from; the one before it is."""
+    saved = sorted({one["saved"] for one in of(facts, "saved") if not one["process"]})
+    return {"checkpoint": saved[-2] if len(saved) > 1 else None}
 
 
 ROWS = (
@@ -50,6 +58,8 @@ ROWS = (
     # the loop's own check ends it before the record of the step
     Fault("nan-stop", FAILED, "nan", (*_NUMERICS, "bad_sample"), ("data", "batch", "sample", "anomaly"), needs("hidden", "gradients"),
           ranks=(1, 2), ends="failed", trainers=PLAIN),
+    Fault("nan-resumed", FAILED, "nan", ("from_start", "earlier_run", *_NUMERICS), ("checkpoint", "weights", "earlier"), needs("restore", "resuming"),
+          starts=2, shown=not_finite, after=before_it),
     Fault("nan-hidden", FAILED, "nan", ("filtered_by_writer", "loss_hidden_by_filter", *_NUMERICS, "bad_sample"),
           ("nan", "filter", "grad"), needs("hidden", "hides"), shown=not_finite),
 )  # fmt: skip

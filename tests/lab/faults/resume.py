@@ -34,6 +34,8 @@ ROWS = (
           ends="done", trainers=("megatron",)),
     Fault("resume-counter", SOFT, "learning", ("step_lost", "steps_count_anew", "warmup_again", "replayed_steps"), ("step", "counter", "schedule"),
           needs("restore"), starts=2, onset=False, ends="done"),
+    Fault("resume-rate", SOFT, "learning", ("lr_jump", "schedule_restarted", "lr_not_as_configured"), ("learning rate", "lr", "schedule"),
+          needs("restore", "lr"), starts=2, ends="done", shown=rate_logged),
     Fault("resume-weights", SOFT, "learning", ("restarted_from_scratch",), ("checkpoint", "weights", "resume"), needs("restore"), ranks=(1, 1, 2),
           starts=2, ends="done", shown=jumped),
     Fault("resume-loop", FAILED, "crash", ("crash_all_ranks", "bad_sample", "uncaught_exception"), ("data", "sample", "config", "code", "line"),

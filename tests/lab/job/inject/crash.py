@@ -1,9 +1,11 @@
 """Errors of the program's own."""
 
 import ctypes
+import errno
 import faulthandler
 import importlib
 import os
+import resource
 import signal
 import socket
 import sys
@@ -14,7 +16,9 @@ from facts import AT, HERE, JOB, KIND, RANK, note
 
 #: Where only one rank fails, the others go on.
 _ONE_RANK = frozenset(("crash-one", "crash-segv", "crash-abort"))
-_loader = []
+#: A process that may open so few files leaks some at each step.
+_FILES, _LEAKED = 400, 5
+_loader, _losses, _open_files = [], [], []
 
 
 def joining():
@@ -31,6 +35,8 @@ def joining():
 def start():
     if KIND == "crash-handler":
         faulthandler.enable()
+    if KIND == "crash-files":
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_FILES, _FILES))
     if KIND == "crash-worker":
         _loader.append(iter(torch.utils.data.DataLoader(_Batches(), batch_size=None, num_workers=2)))
 
@@ -54,6 +60,8 @@ def _shard(number):
 
 
 def before(step):
+    if KIND == "crash-files":
+        _open_files.extend(Path(__file__).open(encoding="utf-8") for _ in range(_LEAKED))
     if step != AT or (KIND in _ONE_RANK and not HERE) or KIND not in _DIE:
         return
     note(onset=step)
@@ -85,7 +93,14 @@ def _module(_step):
     importlib.import_module("flash_attn_kernels_v9")
 
 
+def _decoded(step):
+    corpus = Path(f"data-{step}.txt")
+    corpus.write_bytes("déjà vu\n".encode("latin-1"))
+    corpus.read_text(encoding="utf-8")
+
+
 _DIE = {
+    "crash-decode": _decoded,
     "crash-all": _key,
     "crash-one": _key,
     "crash-bare": _bare,
@@ -104,7 +119,29 @@ def hidden(step, states):
     if KIND == "crash-shape" and step == AT:
         note(onset=step)
         return states[..., :40]
+    if step == AT and KIND in _GRAPH:
+        note(onset=step)
+        return _GRAPH[KIND](states)
     return states
+
+
+def _changed_in_place(states):
+    activation = torch.exp(states * 0.01)
+    activation += 1
+    return states + activation * 0
+
+
+_GRAPH = {"crash-inplace": _changed_in_place, "crash-dtype": lambda states: states.half()}
+
+
+def loss(step, value):
+    """The loss of the step before is added, whose graph is gone; or the graph of this one is cut off."""
+    if KIND == "crash-twice":
+        _losses.append(value)
+    if step != AT or KIND not in {"crash-twice", "crash-detached"}:
+        return value
+    note(onset=step)
+    return value + _losses[0] if KIND == "crash-twice" else value.detach()
 
 
 def batch(step, inputs, labels):
@@ -121,10 +158,12 @@ def batch(step, inputs, labels):
 
 def saving(step):
     """A full disk: the device that always is one is written by the same calls."""
-    if KIND not in {"crash-disk", "crash-writer"} or step < AT - AT % JOB["save_every"]:
+    if KIND not in {"crash-disk", "crash-writer", "crash-quota"} or step < AT - AT % JOB["save_every"]:
         return
     note(onset=step)
     place = Path(f"checkpoints/step_{step}")
+    if KIND == "crash-quota":
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), str(place / "model.pt"))
     if KIND == "crash-disk":
         (place / "trainer.json").symlink_to("/dev/full")
         with (place / "trainer.json").open("w") as out:
@@ -134,13 +173,17 @@ def saving(step):
 
 
 def leaves(_step):
-    return KIND in {"crash-missing", "crash-torn"}
+    return KIND in {"crash-missing", "crash-torn", "crash-state"}
 
 
 def resuming(path):
-    """Between the two processes the checkpoint was lost, or half of it."""
+    """Between the two processes the checkpoint was lost, or half of it, or the model's head was changed."""
     model = Path(path) / "model.pt"
     if KIND == "crash-missing":
         model.unlink()
     if KIND == "crash-torn":
         os.truncate(model, model.stat().st_size // 2)
+    if KIND == "crash-state":
+        state = torch.load(model)
+        state["net"]["head.weight"] = torch.zeros(128, 48)
+        torch.save(state, model)

@@ -4,6 +4,7 @@ import datetime
 import os
 import signal
 import sys
+import threading
 import time
 
 import torch
@@ -11,7 +12,7 @@ import torch.distributed as dist
 from facts import AT, HERE, KIND, note
 
 _LONG_S = 120
-_groups = []
+_groups, _lock = [], threading.Lock()
 
 
 def joining():
@@ -23,6 +24,23 @@ def start():
     if KIND == "hang-groups":
         patience = datetime.timedelta(seconds=8)
         _groups.extend(dist.new_group(timeout=patience) for _ in range(2))
+
+
+def _alone(step):
+    """Rank 0 works while the others wait for it."""
+    if step >= AT and not dist.get_rank():
+        note(onset=step)
+        time.sleep(_LONG_S)
+
+
+def saving(step):
+    if KIND == "hang-save":
+        _alone(step)
+
+
+def evaluating(step):
+    if KIND == "hang-eval":
+        _alone(step)
 
 
 def skips(step):
@@ -55,6 +73,7 @@ def before(step):
 
 
 _LEAVE = {
+    "hang-lock": lambda: (_lock.acquire(), _lock.acquire()),
     "hang-loader": lambda: time.sleep(_LONG_S),
     "hang-exit0": lambda: os._exit(0),
     "hang-exit1": lambda: os._exit(1),

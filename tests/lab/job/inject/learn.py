@@ -12,6 +12,8 @@ _ENDLESS = 60
 _FEW_BATCHES = 2
 #: The noise that a rank's weights get at once.
 _CORRUPT = 0.3
+#: What a step leaves of the weights.
+_DECAYED = 0.7
 _first = []
 
 
@@ -34,6 +36,9 @@ def batch(step, inputs, labels):
         if len(_first) < _FEW_BATCHES:
             _first.append((inputs, labels))
         return _first[step % len(_first)]
+    if KIND == "learn-shard" and step >= AT:
+        note(onset=step)
+        return inputs, torch.randint_like(labels, 64)
     return inputs, torch.randint_like(labels, 64) if KIND == "learn-shuffled" else labels
 
 
@@ -43,7 +48,16 @@ def parameters(net):
 
 
 def gradients(step, net):
-    """One rank's weights part from the others'; every update after it is the same on all."""
+    """One rank's weights part from the others'; every update after it is the same on all. Or all decay, or begin anew."""
+    if KIND == "learn-decay" and step >= AT:
+        note(onset=step)
+        for parameter in net.parameters():
+            parameter.data.mul_(_DECAYED)
+    if KIND == "learn-anew" and step == AT:
+        note(onset=step + 1)
+        for module in net.modules():
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()
     if KIND == "learn-ranks" and HERE and step == AT:
         note(onset=step)
         for parameter in net.parameters():

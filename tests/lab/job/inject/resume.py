@@ -11,6 +11,8 @@ _LOST = {
 }
 #: At so many times the usual rate, fresh moments throw the weights off.
 _HIGH = 40
+#: The second process is told another learning rate.
+_OTHER_RATE = 6
 
 
 def leaves(_step):
@@ -26,6 +28,8 @@ def before(step):
 
 
 def lr(_step, rate):
+    if KIND == "resume-rate" and STARTED_AT:
+        return rate * _OTHER_RATE
     return rate * _HIGH if KIND == "resume-optimizer" else rate
 
 

@@ -33,6 +33,11 @@ def busy():
     return KIND == "slow-straggler-told"
 
 
+def evaluating(step):
+    if KIND == "slow-evals":
+        time.sleep(NUMBERS["seconds"] * step / JOB["steps"])
+
+
 def saving(step):
     if KIND == "slow-saves":
         time.sleep(NUMBERS["seconds"])
