@@ -77,8 +77,8 @@ def _diverged_finding(run: Run, loss: Loss, gone: Departure, severity: Severity)
     first = jump[0] if jump is not None else curve.row(i)
     over = "the last level is above the lowest one by more than noise explains"
     back = "no later level comes back to it" if severity is Severity.ERROR else over
-    cause = "diverged_from_start" if _never_fell(gone) else _of_batch_or_course(curve)
-    cause = "level_shift" if cause == "diverged" and _is_of_input(run, loss, gone) else cause
+    course = "level_shift" if _is_of_input(run, loss, gone) else _of_batch_or_course(curve)
+    cause = "diverged_from_start" if _never_fell(gone) else course
     return diverged.finding(
         f"{curve.raw_name} {_words(gone)}: {gone.best:.4g} → {gone.final:.4g}"
         + (f" from step {step}" if step is not None else ""),

@@ -168,9 +168,11 @@ def test_pauses_for_evaluations_are_not_slow_steps() -> None:
     assert not found(clock_run(paces, evals=[10 * i for i in range(40, 80) if i % 4 == 3]))
 
 
-def test_evaluations_that_eat_half_of_the_time_are_no_failure_by_themselves() -> None:
-    paces = [1.1 if i % 10 == 9 else t for i, t in enumerate(noisy(200, 0.1, 31, 0.01))]
-    assert not found(clock_run(paces, evals=[10 * i for i in range(200) if i % 10 == 9]))
+@pytest.mark.parametrize(("paused_s", "causes"), [(0.85, ["slow_evaluations"]), (0.65, [])])
+def test_evaluations_that_eat_two_fifths_of_the_time_are_a_warning(paused_s: float, causes: list[str]) -> None:
+    paces = [t + (paused_s if i % 10 == 9 else 0) for i, t in enumerate(noisy(200, 0.1, 31, 0.01))]
+    hits = found(clock_run(paces, evals=[10 * i for i in range(200) if i % 10 == 9]))
+    assert [(hit.severity, hit.cause) for hit in hits] == [(Severity.WARNING, cause) for cause in causes]
 
 
 def test_two_jumps_are_a_slowdown_from_the_first_one_on() -> None:
