@@ -5,26 +5,12 @@ Every figure says in words what it shows (`caption`) and how its points were cho
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
+from forensics.model import Figure
+
 Role = Literal["onset", "clean", "checkpoint", "event", "limit"]
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """What every figure has; a renderer finds how to draw it by its type.
-
-    `key` is unique among the figures of a run: words and hyphens. `rules` are those whose findings it illustrates;
-    `note` says how its points were chosen, empty where all are shown.
-    """
-
-    key: str
-    title: str
-    caption: str
-    _: KW_ONLY
-    rules: tuple[str, ...] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

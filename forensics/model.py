@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
 from forensics.action import Action, Check, Gap, Restart
 from forensics.checkpoint import Checkpoint
-from forensics.figure import Figure
 from forensics.identity import Identity, bare, entity_of, root_of
 
 Number = float | int | str
@@ -310,6 +309,22 @@ class Verdict:
     missing: tuple[Gap, ...] = ()
     playbook: tuple[Check, ...] = ()
     seen_before: SeenBefore | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What every figure has; a renderer finds how to draw it by its type (`figure.py` has them).
+
+    `key` is unique among the figures of a run: words and hyphens. `rules` are those whose findings it illustrates;
+    `note` says how its points were chosen, empty where all are shown.
+    """
+
+    key: str
+    title: str
+    caption: str
+    _: KW_ONLY
+    rules: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

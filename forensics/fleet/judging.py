@@ -7,16 +7,16 @@ engine that was asked for, and gives them in the order in which they were asked.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import polars as pl
 from msgspec import Struct
 
-from forensics import figure, pipeline
+from forensics import pipeline
 from forensics.case.identities import Identities, identities_of
 from forensics.case.runs import only, split
 from forensics.config import Config
@@ -25,7 +25,7 @@ from forensics.fleet.members import Member
 from forensics.history.past import Past, past_of
 from forensics.io.places.place import Place
 from forensics.io.safe_text import printable
-from forensics.model import UNREADABLE, Coverage, Issue, Outcome, Report, Source, Verdict
+from forensics.model import UNREADABLE, Coverage, Figure, Issue, Outcome, Report, Source, Verdict
 from forensics.scale import wire
 from forensics.scale.choice import Spread
 from forensics.store.disk import Lost, one_by_one
@@ -36,9 +36,6 @@ from forensics.values import replace
 
 #: Code of the issue that says that a run could not be judged.
 NOT_JUDGED = "run-not-judged"
-_KINDS = {
-    kind.__name__: kind for kind in vars(figure).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)
-}
 #: So many small runs, or bytes of them, are one task: what a process that dies has to do again, one by one.
 _TASK_RUNS, _TASK_BYTES = 8, 16 << 20
 _MOST_CHARS = 300
@@ -90,6 +87,15 @@ class Drawn(Struct, frozen=True):
     figure: str
 
 
+@cache
+def _kinds() -> Mapping[str, type[Figure]]:
+    from forensics import figure  # noqa: PLC0415 - only a page draws, and its classes take time to make
+
+    return {
+        kind.__name__: kind for kind in vars(figure).values() if isinstance(kind, type) and issubclass(kind, Figure)
+    }
+
+
 class Answer(Struct, frozen=True):
     """The report of one run, without its figures; what a history keeps of it; the names that are to be hidden."""
 
@@ -103,7 +109,7 @@ class Answer(Struct, frozen=True):
         """The report with its figures."""
         if not self.drawn:
             return self.report
-        figures = (wire.unpacked(one.figure.encode(), _KINDS[one.kind]) for one in self.drawn)
+        figures = (wire.unpacked(one.figure.encode(), _kinds()[one.kind]) for one in self.drawn)
         return replace(self.report, figures=tuple(figures))
 
 
@@ -197,7 +203,7 @@ def _answer(run: Run, how: How, bases: Sequence[Run]) -> Answer:
     )
 
 
-def _drawn(one: figure.Figure) -> Drawn:
+def _drawn(one: Figure) -> Drawn:
     return Drawn(type(one).__name__, wire.packed(one).decode("ascii"))
 
 
