@@ -36,12 +36,14 @@ def lazily(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 
 @cache
 def compiled(text: str) -> re.Pattern[str]:
-    """Give a pattern of a table, which is compiled once in a process."""
-    return re.compile(text)
+    """Give a pattern of a table, which is compiled once in a process, when something is asked of it."""
+    return lazily(text)
 
 
 def having(texts: pl.Series, pattern: str) -> list[str]:
     """Give the texts in which a pattern of a table is found; the pattern is one of both engines."""
+    if texts.is_empty():
+        return []
     if len(texts) > _FEW:
         return texts.filter(texts.str.contains(pattern)).to_list()
     search = compiled(pattern).search

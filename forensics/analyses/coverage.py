@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 import polars as pl
 
 from forensics.analyses.memory.kinds import MEANINGS
 from forensics.analyses.pace.names import pace_name
 from forensics.analyses.pace.parts import is_part
 from forensics.analyses.recorded import asked, recorded
-from forensics.analyses.rl.series import name_table
+from forensics.analyses.rl.series import any_name
 from forensics.case.nonfinite import role
 from forensics.case.series import keys_of
 from forensics.dialects.names import meanings
 from forensics.knowledge.scores import direction
 from forensics.model import Coverage
+from forensics.patterns import having
 from forensics.store.gather import stored_coverage
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -38,16 +37,11 @@ def _unrecognised(run: Run) -> tuple[str, ...]:
         & ~pl.col("name").is_in([*meanings(), *MEANINGS])
         & ~pl.col("name").str.contains("^(?:eval|epoch_)")
     )
-    rewards = re.compile("|".join(f"(?:{pattern})" for _, pattern, _ in name_table()), re.IGNORECASE)
-    return tuple(
-        dict.fromkeys(
-            raw
-            for name, raw in unknown.select("name", "raw_name").iter_rows()
-            if pace_name(raw) is None
-            and pace_name(name) is None
-            and not is_part(raw)
-            and direction(name) is None
-            and not rewards.search(raw)
-            and not rewards.search(name)
-        )
-    )
+    left = [
+        (name, raw)
+        for name, raw in unknown.select("name", "raw_name").iter_rows()
+        if pace_name(raw) is None and pace_name(name) is None and not is_part(raw) and direction(name) is None
+    ]
+    plain = pl.Series([text.lower() for pair in left for text in pair], dtype=pl.String)
+    rewards = frozenset(having(plain, any_name()))
+    return tuple(dict.fromkeys(raw for name, raw in left if rewards.isdisjoint((raw.lower(), name.lower()))))

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 import polars as pl
+from msgspec import Struct
 
 from forensics.errors import InputError, NotMine, PlaceError
 from forensics.io.budget import WorkExceeded
@@ -18,6 +19,7 @@ from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.slices import Slice
 from forensics.model import UNREADABLE, FileCoverage, FileStatus, Issue, Source
+from forensics.patterns import compiled
 from forensics.registry import Ingester
 from forensics.store.sink import SourceSink
 from forensics.store.slices.cutting import slicing_of
@@ -28,6 +30,7 @@ _HEAD_BYTES = 64
 #: Smaller files count as they are: runs of 100,000 of them are not asked for their names twice.
 _SMALL_BYTES = 64 << 10
 _WORD_CHARS = 300
+_WILD = frozenset("*?[")
 #: Issues of a source that may be gone when it is read again.
 _PASSING = frozenset({"ingester-failed", "unreadable", "read-error", "shrank"})
 #: What hostile input, its disk or a bug of a reader may raise; a panic of polars is no Exception.
@@ -41,8 +44,8 @@ def candidates(source: Source, head: bytes, ingesters: Sequence[Ingester]) -> It
         name = name.removesuffix(suffix)
     named = ((i, i.sniff.glob) for i in ingesters if i.sniff.glob and not i.sniff.fallback)
     by_magic = (i for i in ingesters if i.sniff.magic and head.startswith(i.sniff.magic))
-    by_path = (i for i in ingesters if i.sniff.path and _like(i.sniff.path).match(source.path))
-    by_name = (i for i, globs in named if _like(globs, lower=True).match(name))
+    by_path = (i for i in ingesters if i.sniff.path and _globs(i.sniff.path).fit(source.path))
+    by_name = (i for i, globs in named if _globs(globs, lower=True).fit(name))
     fallbacks = (i for i in ingesters if i.sniff.fallback)
     seen: set[str] = set()
     for one in chain(by_magic, by_path, by_name, fallbacks):  # most files are those of the first one
@@ -51,10 +54,36 @@ def candidates(source: Source, head: bytes, ingesters: Sequence[Ingester]) -> It
             yield one
 
 
+class _Globs(Struct, frozen=True):
+    """Some globs: a word with stars before or behind it needs no pattern, and a file is asked for 190 globs."""
+
+    whole: frozenset[str]
+    begins: tuple[str, ...]
+    ends: tuple[str, ...]
+    within: tuple[str, ...]
+    others: re.Pattern[str] | None
+
+    def fit(self, name: str) -> bool:
+        """Whether one of them fits a name."""
+        return (
+            name in self.whole
+            or name.startswith(self.begins)
+            or name.endswith(self.ends)
+            or any(word in name for word in self.within)
+            or (self.others is not None and self.others.match(name) is not None)
+        )
+
+
 @cache
-def _like(globs: tuple[str, ...], *, lower: bool = False) -> re.Pattern[str]:
-    """Any of some globs as one pattern: a file is asked for 190 of them."""
-    return re.compile("|".join(translate(glob.lower() if lower else glob) for glob in globs))
+def _globs(globs: tuple[str, ...], *, lower: bool = False) -> _Globs:
+    form: dict[tuple[bool, bool] | None, list[str]] = {}
+    for glob in (glob.lower() if lower else glob for glob in globs):
+        word = glob.strip("*")
+        plain = word and _WILD.isdisjoint(word)
+        form.setdefault((glob[0] == "*", glob[-1] == "*") if plain else None, []).append(word if plain else glob)
+    begins, ends, within = (tuple(form.get(key, ())) for key in ((False, True), (True, False), (True, True)))
+    others = "|".join(map(translate, form.get(None, ())))
+    return _Globs(frozenset(form.get((False, False), ())), begins, ends, within, compiled(others) if others else None)
 
 
 def held_bytes(source: Source, ingesters: Sequence[Ingester], limits: Limits) -> int:

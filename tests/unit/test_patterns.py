@@ -26,6 +26,17 @@ def test_few_texts_and_many_have_a_pattern_alike(others: int) -> None:
     assert having(texts, r"(?i)(?:^|[./])lr$") == ["model.lr", "LR"]
 
 
+@pytest.mark.parametrize(("texts", "compiled"), [([], []), (["lr"], [r"no texts, no pattern"])])
+def test_a_pattern_that_no_text_is_asked_for_is_not_compiled(
+    monkeypatch: pytest.MonkeyPatch, texts: list[str], compiled: list[str]
+) -> None:
+    asked: list[str] = []
+    compiling = re.compile
+    monkeypatch.setattr(re, "compile", lambda text, flags=0: asked.append(text) or compiling(text, flags))
+    assert having(pl.Series(texts, dtype=pl.String), "no texts, no pattern") == []
+    assert asked == compiled
+
+
 def test_it_is_what_the_pattern_is() -> None:
     assert lazily(b"(?P<n>\\d+)").sub(rb"<\g<n>>", b"a1") == b"a<1>"
     assert lazily("a|b", re.IGNORECASE).pattern == "a|b"

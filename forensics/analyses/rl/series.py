@@ -56,6 +56,12 @@ def name_table() -> tuple[tuple[str, str, bool], ...]:
     return tuple((quantity, pattern, mark == "mark") for quantity, pattern, mark, *_ in rows)
 
 
+@cache
+def any_name() -> str:
+    """Give the pattern of all names of the table."""
+    return "|".join(f"(?:{pattern})" for _, pattern, _ in name_table())
+
+
 def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
     """Give the series of some quantities; `loss` is the training loss of a source that does reinforcement learning.
 
@@ -149,7 +155,7 @@ def _quantities(names: pl.DataFrame) -> pl.DataFrame:
 
 def _meanings(texts: pl.Series) -> dict[str, tuple[str, bool]]:
     """What some names mean, by the first row that fits each, and whether that is a mark; the others are left out."""
-    known = pl.Series(having(texts, "|".join(f"(?:{pattern})" for _, pattern, _ in name_table())), dtype=pl.String)
+    known = pl.Series(having(texts, any_name()), dtype=pl.String)
     rows = reversed(name_table())
     return {text: (name, marks) for name, pattern, marks in rows for text in having(known, pattern)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from forensics.errors import NotMine
 from forensics.formats.checkpoints.folders import read
 from forensics.model import Source
-from forensics.registry import load
+from forensics.registry import Sniff, load
 from forensics.store.fill import candidates
+from forensics.values import replace
 
 Run = Callable[..., Any]
 WEIGHTS = b"\x80\x02\x00weights"
@@ -114,6 +116,27 @@ def test_a_data_set_is_no_checkpoint(run: Run) -> None:
 def test_text_with_such_a_name_is_left_to_others(path: str, data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
         run(read, path, data)
+
+
+@pytest.mark.parametrize("glob", ["latest", "*.pt", "step*", "*/ckpt/*", "*_[0-9].pt", "shard?", "a*b", "*a*b*", "*"])
+def test_a_name_is_offered_by_each_form_of_glob_as_fnmatch_has_it(glob: str) -> None:
+    names = (
+        "latest",
+        "latest2",
+        "x.pt",
+        "x.pt.gz",
+        "x_1.pt",
+        "step",
+        "step_3",
+        "a/ckpt/b",
+        "shard1",
+        "ab",
+        "a-b",
+        "xaabx",
+    )
+    one = replace(load("ingesters").ingesters[0], sniff=Sniff(path=(glob,)))
+    offered = [name for name in names if [*candidates(Source(name, 10), b"", [one])]]
+    assert offered == [name for name in names if fnmatchcase(name, glob)] != []
 
 
 @pytest.mark.parametrize(
