@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 
 _MIN_EPOCHS = 2
 _MIN_RECORDS = 4
@@ -23,7 +23,7 @@ def same_place(epochs: Floats, begins: np.ndarray) -> np.ndarray:
     gaps = np.diff(epochs[np.isfinite(epochs)])
     if len(epochs) < _MIN_RECORDS or not (gaps > 0).any():
         return nothing
-    share = max(float(np.median(gaps[gaps > 0])), float(gaps[gaps >= 0].mean()))
+    share = max(median_of(gaps[gaps > 0]), float(gaps[gaps >= 0].mean()))
     begins = begins[np.isfinite(epochs[begins])]
     whole = np.floor(epochs[begins])
     place = epochs[begins] - whole

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from forensics.case.inferred import understood
 from forensics.case.steps import ends, key_of, of_training, parts
-from forensics.io.columns import owned
+from forensics.io.columns import as_column
 from forensics.store.even import Even, evened
 from forensics.store.packed import PLACE, RECORD, Packed
 from forensics.store.run import Run, derived
@@ -103,7 +103,7 @@ def index_of(run: Run) -> Index:
     firsts = np.array([rows[0] for rows in own], np.uint32)
     marks = {name: _marked(rows, own) for name, rows in _told(table).items()}
     keys = pl.DataFrame([*(table.gather(name, firsts) for name in _KEY), pl.Series("n", [*map(len, own)])]).hstack(
-        [pl.Series(name, found) for name, found in marks.items()]
+        [as_column(found, name) for name, found in marks.items()]
     )
     return Index(table, keys, [_held(rows, table) for rows in own])
 
@@ -323,13 +323,13 @@ def _once_a_record(index: Index, rows: NDArray[np.uint32] | None) -> pl.DataFram
         evaluates=pl.col("name").str.starts_with("eval").fill_null(value=False),
         trains=of_training().fill_null(value=False),
     )
-    told = pl.Series(owned((flags["evaluates"].to_numpy() * np.uint8(2)) | flags["trains"].to_numpy()))
+    told = as_column((flags["evaluates"].to_numpy() * np.uint8(2)) | flags["trains"].to_numpy())
     record, said = table.record_of(rows), told.gather(table.code_of(rows))
     first = np.ones(len(record), np.bool_)
     if len(first):
         number, kind = record.to_numpy(), said.to_numpy()
         first[1:] = (number[1:] != number[:-1]) | (kind[1:] != kind[:-1])
-    kept = pl.Series(owned(first))
+    kept = as_column(first)
     said = said.filter(kept)
     return pl.DataFrame({RECORD: record.filter(kept), "evaluates": said >= 2, "trains": said % 2 == 1})
 

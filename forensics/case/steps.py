@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from forensics.io.columns import as_column
+
 #: What makes a series: the same printed name, by one rank, in one attempt, in one source.
 SERIES = ("source", "attempt", "rank", "raw_name")
 
@@ -89,7 +91,7 @@ def ends(rows: pl.DataFrame, *same: str, rising: Sequence[str] = ()) -> pl.DataF
             goes_on &= after.eq_missing(before).to_numpy()
         if not goes_on.any():
             return rows
-    return rows.filter(~pl.Series(np.concatenate([[False], goes_on[:-1] & goes_on[1:], [False]])))
+    return rows.filter(~as_column(np.concatenate([[False], goes_on[:-1] & goes_on[1:], [False]])))
 
 
 def rises(numbers: pl.Series) -> bool:
@@ -103,7 +105,7 @@ def rises(numbers: pl.Series) -> bool:
 def where(rows: pl.DataFrame, wanted: NDArray[np.bool_]) -> pl.DataFrame:
     """The rows that are wanted; where only the first ones are not, as one with none before it, nothing is copied."""
     first = int(wanted.argmax()) if len(wanted) else 0
-    return rows.slice(first) if wanted[first:].all() else rows[pl.Series(np.flatnonzero(wanted).astype(np.uint32))]
+    return rows.slice(first) if wanted[first:].all() else rows[as_column(np.flatnonzero(wanted).astype(np.uint32))]
 
 
 def key_of(rows: pl.DataFrame, by: Sequence[str]) -> tuple[Any, ...]:

@@ -12,7 +12,8 @@ from msgspec import Struct, field
 from forensics.dialects import _counters
 from forensics.dialects._match import Batch
 from forensics.dialects.spec import Dialect
-from forensics.io.columns import owned
+from forensics.io.columns import as_column
+from forensics.stats.spread import each_once
 
 CHECKPOINTS = ("saved", "committed", "removed", "resumed")
 _I64, _I32, _F64, _STR = pl.Int64(), pl.Int32(), pl.Float64(), pl.String()
@@ -195,7 +196,7 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
     ranks, _ = _filled(frame["rank"], -1)
     kinds, (steps, printed) = frame["kind"].to_numpy(), _filled(frame["step"], 0)
     metric = (frame["meaning"] == "metrics").to_numpy() & printed
-    for rank in np.unique(ranks):
+    for rank in each_once(ranks):
         mine = ranks == rank
         stream = memory.streams.setdefault(int(rank), Stream())
         starts = memory.starts.setdefault(int(rank), [])
@@ -210,7 +211,7 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
         fresh = np.flatnonzero(np.diff(numbers, prepend=len(starts)))
         starts.extend(seqs[own][fresh].tolist())
         attempt[mine] = np.searchsorted(np.asarray(starts, np.int64), seqs[mine], side="right")
-    return frame.hstack([pl.Series("attempt", owned(attempt), dtype=pl.Int32)])
+    return frame.hstack([as_column(attempt, "attempt").cast(pl.Int32)])
 
 
 def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:

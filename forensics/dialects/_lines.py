@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from forensics.io.columns import owned
+from forensics.io.columns import as_column
 from forensics.patterns import lazily
 
 Ints = npt.NDArray[np.int64]
@@ -158,7 +158,7 @@ class Cut:
         keep, text = np.arange(self.height), self._strings
         if but is not None:
             keep = np.delete(keep, but - self._first_seq)
-            text = text.gather(owned(keep))
+            text = text.gather(as_column(keep))
         if pattern is not None:
             is_small = literals and len(self.data) < _FEW_BYTES
             found = text.str.contains_any(pl.Series(literals).implode()) if is_small else text.str.contains(pattern)
@@ -180,9 +180,9 @@ class Cut:
             text = text.str.replace_all(ANSI, "")
         return pl.DataFrame(
             {
-                "seq": owned(keep + self._first_seq),
-                "line": owned(self._lines(keep, starts)),
-                "byte": owned(starts + self._offset),
+                "seq": as_column(keep + self._first_seq),
+                "line": as_column(self._lines(keep, starts)),
+                "byte": as_column(starts + self._offset),
                 "text": text,
             }
         )

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from forensics.dialects import _layouts, _lines, _numbers, _times
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import RESERVED, TAILS, Dialect, Line, Name
-from forensics.io.columns import owned
+from forensics.io.columns import as_column
 
 Ints = npt.NDArray[np.int64]
 #: From lines as printed to their times in nanoseconds.
@@ -89,7 +89,7 @@ def matches(dialect: Dialect, found: pl.DataFrame, learned: Learned, claimed: In
     for kind, (line, marked) in enumerate(zip(dialect.lines, near, strict=True)):
         lines = marked
         if line.meaning == "metrics" and len(taken) and lines.height:
-            lines = lines.filter(~pl.Series(owned(np.isin(lines["seq"].to_numpy(), taken, kind="table"))))
+            lines = lines.filter(~as_column(np.isin(lines["seq"].to_numpy(), taken, kind="table")))
         if not lines.height:
             continue
         fresh = list(_batches(kind, line, lines, learned))
@@ -146,7 +146,7 @@ def by_layout(
         return None, lines
     rest = lines.clear()
     if not fits.all():
-        mask = pl.Series(owned(fits))
+        mask = as_column(fits)
         rest, lines, groups = lines.filter(~mask), lines.filter(mask), groups.filter(mask)
         values = values[:, fits]
     groups.columns = list(layout.names)
@@ -238,10 +238,10 @@ def interleaved(columns: list[tuple[int, str, Name]], values: npt.NDArray[np.flo
     scale = np.array([known.scale for _, _, known in columns])
     return pl.DataFrame(
         {
-            "row": owned(np.repeat(np.arange(height, dtype=np.int64), width)),
+            "row": as_column(np.repeat(np.arange(height, dtype=np.int64), width)),
             "raw_name": _again([name for _, name, _ in columns], height),
             "name": _again([known.canonical for _, _, known in columns], height),
-            "value": owned((values[[i for i, _, _ in columns]] * scale[:, None]).T.ravel()),
+            "value": as_column((values[[i for i, _, _ in columns]] * scale[:, None]).T.ravel()),
         }
     )
 
@@ -250,7 +250,7 @@ def _again(texts: list[str], times: int) -> pl.Series:
     """The texts one after another, so many times over."""
     if times <= _FEW:
         return pl.Series(texts * times, dtype=pl.String)
-    return pl.Series(texts).gather(pl.Series(owned(np.tile(np.arange(len(texts), dtype=np.uint32), times))))
+    return pl.Series(texts).gather(as_column(np.tile(np.arange(len(texts), dtype=np.uint32), times)))
 
 
 def _name(line: Line, printed: str) -> Name | None:
@@ -266,7 +266,7 @@ def of_groups(line: Line, groups: pl.DataFrame) -> pl.DataFrame:
         there = np.vstack([s.is_not_null().to_numpy() for s in read])
         values = np.vstack([s.fill_null(0.0).to_numpy() for s in read])
         columns = [(i, g, n) for i, (_, g, n) in enumerate(own)]
-        parts.append(interleaved(columns, values).filter(pl.Series(owned(there.T.ravel()))))
+        parts.append(interleaved(columns, values).filter(as_column(there.T.ravel())))
     if line.tail and "tail" in groups.columns:
         parts.append(_pairs(line, _tail_pairs(line.tail, groups["tail"]), {n.canonical for _, _, n in own}))
     if not parts:

@@ -18,7 +18,7 @@ from forensics.dialects.events import floods
 from forensics.dialects.events.floods import Flood
 from forensics.dialects.events.heads import MOST as MOST_HEADS
 from forensics.dialects.events.tracebacks import MOST as MOST_TRACEBACKS
-from forensics.io.columns import owned
+from forensics.io.columns import as_column
 
 Ints = npt.NDArray[np.int64]
 #: The rank of a stream whose lines name none.
@@ -117,7 +117,7 @@ class Joined(Struct, frozen=True):
                     again = False if shift.again is None else seqs[here] >= shift.again
                     added[here] += np.multiply(shift.by + np.asarray(again, np.int32), there, dtype=np.int32)
                 at += one.rows
-        return pl.Series(owned(added))
+        return as_column(added)
 
 
 class _Counted(Struct):

@@ -10,11 +10,11 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import pairwise
 from math import isfinite, log2
-from statistics import median
 
 from forensics.dialects.spec import Name
 from forensics.io.tables import table_rows
 from forensics.patterns import lazily
+from forensics.stats.spread import median_of
 
 _PACKAGE = "forensics.dialects"
 _BETWEEN = lazily(r"[\s/._-]+")
@@ -209,7 +209,7 @@ def falls(values: Sequence[float]) -> bool:
     """Whether the last third of the finite values lies below the first, as that of what training makes small."""
     told = [value for value in values if isfinite(value)]
     third = len(told) // 3
-    return len(told) >= _COURSE and median(told[-third:]) < median(told[:third])
+    return len(told) >= _COURSE and median_of(told[-third:]) < median_of(told[:third])
 
 
 def _are_powers(values: Sequence[float]) -> bool:

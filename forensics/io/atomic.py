@@ -6,7 +6,6 @@ A folder that we did not write is never replaced.
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Mapping
@@ -74,7 +73,7 @@ def write_atomic(path: Path, data: bytes, *, force: bool) -> None:
         if _is_special(path, force=force):
             path.write_bytes(data)
             return
-        temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(6)}.tmp")
+        temporary = path.with_name(f".{path.name[:200]}.{os.urandom(6).hex()}.tmp")
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             try:
@@ -98,7 +97,7 @@ def write_folder(place: Path, files: Mapping[str, bytes], marker: str, *, force:
     `UsageError` when the place is taken, or cannot be written to.
     """
     _check(place, marker, force=force)
-    work = place.with_name(f".{place.name[:200]}.{secrets.token_hex(6)}.tmp")
+    work = place.with_name(f".{place.name[:200]}.{os.urandom(6).hex()}.tmp")
     old = work.with_suffix(".old")
     try:
         try:

@@ -6,7 +6,6 @@ does what a CI runner would take for a command; then each sink adds its own rule
 
 from __future__ import annotations
 
-import html
 import re
 
 from forensics.patterns import lazily
@@ -51,6 +50,8 @@ def printable(text: str, width: int | None = None) -> str:
 
 def for_html(text: str) -> str:
     """Text for the content or a quoted attribute of an HTML element."""
+    import html  # noqa: PLC0415 - only a page needs it
+
     return html.escape(printable(text), quote=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from html import escape
 from typing import Literal
 
 from forensics.io.safe_text import printable
@@ -15,6 +14,8 @@ HEAD = '<?xml version="1.0" encoding="UTF-8"?>'
 
 def xml_text(text: str) -> str:
     """One line as the content of an element."""
+    from html import escape  # noqa: PLC0415 - only a page or XML needs it
+
     return escape(_NOT_XML.sub("", printable(text)))
 
 

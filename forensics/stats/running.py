@@ -13,6 +13,8 @@ from forensics.stats.spread import MAD_TO_SIGMA, Floats
 _FEW = 4_096
 #: So many windows that are not full yet are looked at one by one, 15 µs each.
 _FEW_EDGES = 4
+#: Of an array polars loads `numpy.ma`, in 5 ms; up to so many numbers are a list in 0.1 ms.
+_SHORT = 5_000
 
 
 def ratio_of(difference: float) -> float:
@@ -45,7 +47,7 @@ def past_median(y: Floats, window: int, least: int = 5) -> Floats:
     """Median of the `window` values before each one, itself excluded; NaN where fewer than `least` are known."""
     least = min(least, window)
     if len(y) * window > _FEW or window - least > _FEW_EDGES:
-        upto = pl.Series(y, dtype=pl.Float64).rolling_median(window, min_samples=least).to_numpy()
+        upto = _rolled(y, window, least)
         return np.concatenate([[np.nan], upto[:-1]])[: len(y)]
     known = [moving_median(y[:count], count)[0] for count in range(least, min(window, len(y)))]
     return np.concatenate([np.full(least, np.nan), known, moving_median(y, window)])[: len(y)]
@@ -56,13 +58,18 @@ def moving_median(y: Floats, width: int) -> Floats:
     if len(y) < width:
         return y[:0]
     if len(y) * width > _FEW:
-        return pl.Series(y).rolling_median(width, min_samples=width).to_numpy()[width - 1 :]
+        return _rolled(y, width, width)[width - 1 :]
     half, windows = width // 2, y[np.arange(len(y) - width + 1)[:, None] + np.arange(width)]
     if width % 2:
         windows.partition(half, axis=1)
         return windows[:, half]
     windows.partition((half - 1, half), axis=1)
     return windows[:, half - 1] + (windows[:, half] - windows[:, half - 1]) * 0.5
+
+
+def _rolled(y: Floats, width: int, least: int) -> Floats:
+    known = pl.Series(y.tolist() if len(y) <= _SHORT else y, dtype=pl.Float64)
+    return known.rolling_median(width, min_samples=least).to_numpy()
 
 
 def running_median(values: pl.Series, window: int) -> pl.Series:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import exp, lgamma, log, sqrt
-from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from statistics import NormalDist
 
 _MANY = 1e5  # from here on the normal distribution is the same to five digits
-_NORMAL = NormalDist()
 _TINY = 1e-300
+
+
+@cache
+def normal() -> NormalDist:
+    """Give the standard normal distribution."""
+    from statistics import NormalDist  # noqa: PLC0415 - few runs ask for it, and Python's module takes time to load
+
+    return NormalDist()
 
 
 def t_tail(t: float, df: float) -> float:
     """Probability of a value above `t`."""
     if df > _MANY:
-        return 1 - _NORMAL.cdf(t)
+        return 1 - normal().cdf(t)
     half = 0.5 * _beta_share(df / (df + t * t), df / 2, 0.5)
     return half if t >= 0 else 1 - half
 
@@ -23,7 +33,7 @@ def t_tail(t: float, df: float) -> float:
 def t_quantile(tail: float, df: float) -> float:
     """Value that is exceeded with probability `tail`, which is below one half."""
     if df > _MANY:
-        return _NORMAL.inv_cdf(1 - tail)
+        return normal().inv_cdf(1 - tail)
     low, high = 0.0, 2.0
     while t_tail(high, df) > tail:
         low, high = high, 2 * high

@@ -18,7 +18,7 @@ import polars as pl
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from forensics.io.columns import owned
+from forensics.io.columns import as_column
 from forensics.store.even import Even, evened
 from forensics.store.schema import TABLES
 from forensics.values import replace
@@ -73,12 +73,12 @@ class Packed(Struct, frozen=True, eq=False):
         if RECORD in self.evens:
             return _series(RECORD, self.evens[RECORD], rows, np.uint32)
         if RECORD in self.own.columns:
-            return self.own[RECORD] if rows is None else self.own[RECORD][rows]
-        return pl.Series(RECORD, owned(np.arange(self.height, dtype=np.uint32)) if rows is None else rows)
+            return _of(self.own[RECORD], rows)
+        return as_column(np.arange(self.height, dtype=np.uint32) if rows is None else rows, RECORD)
 
     def code_of(self, rows: Rows | None = None) -> pl.Series:
         """Give the numbers, in `names`, of the names of some rows, or of all."""
-        return self.own[_CODE] if rows is None else self.own[_CODE][rows]
+        return _of(self.own[_CODE], rows)
 
     def short(self, name: str, rows: Rows | None = None) -> pl.Series:
         """Give a column of some rows, or of all, with a type as short as it is held; texts are categories."""
@@ -93,7 +93,7 @@ class Packed(Struct, frozen=True, eq=False):
         if name in SHARED:
             column = self.records.get_column(name)
             return _double(column if rows is None and self._is_by_row else column[self.record_of(rows)])
-        return _double(self.own.get_column(name) if rows is None else self.own.get_column(name)[rows])
+        return _double(_of(self.own.get_column(name), rows))
 
     def steps(self, rows: Rows) -> pl.Series:
         """Give the steps of some rows, as `case.steps.at` has them; null where none."""
@@ -172,7 +172,7 @@ class Packed(Struct, frozen=True, eq=False):
         elif rows is None:
             numbered = self.own.lazy().with_row_index(_ROW).with_columns(self._record_expression())
         else:
-            numbered = pl.DataFrame({_ROW: rows}).lazy()
+            numbered = as_column(rows, _ROW).to_frame().lazy()
             code = pl.lit(self.own[_CODE]).gather(_ROW).alias(_CODE)
             numbered = numbered.with_columns(self._record_expression(), code)
         made = self.columns(every=rows is None, coded=coded) if columns is None else columns
@@ -268,9 +268,9 @@ def _packed(frame: pl.DataFrame) -> Packed:
     own = [frame[name] for name in frame.columns if name not in {*SHARED, *NAMED, *alone}]
     if not every:
         number = np.repeat(np.arange(len(begins), dtype=np.uint32), np.diff(begins, append=frame.height))
-        own.append(pl.Series(RECORD, owned(number)))
+        own.append(as_column(number, RECORD))
     names, codes = _names(frame.select(NAMED))
-    records = pl.DataFrame([_short(column if every else column.gather(pl.Series(owned(begins)))) for column in varied])
+    records = pl.DataFrame([_short(column if every else column.gather(as_column(begins))) for column in varied])
     own = [column.cast(_TEXT) if column.dtype == pl.String else column.rechunk() for column in own]
     alone = {name: value for name, value in alone.items() if name not in NAMED}
     return Packed(frame.height, len(begins), pl.DataFrame([*own, codes]), records, names, alone)
@@ -300,11 +300,11 @@ def _names(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
     for column in frame:
         number = column.cast(_TEXT).to_physical().fill_null(np.iinfo(np.uint32).max).to_numpy()
         pair = (pair << np.uint64(32)) | number
-    firsts = pl.Series(owned(pair)).arg_unique()
+    firsts = as_column(pair).arg_unique()
     known = pair[firsts.to_numpy()]
     order = np.argsort(known)
     codes = order.astype(_code_type(len(known)))[np.searchsorted(known[order], pair)]
-    return frame[firsts], pl.Series(_CODE, owned(codes))
+    return frame[firsts], as_column(codes, _CODE)
 
 
 def _code_type(count: int) -> np.dtype[Any]:
@@ -356,7 +356,7 @@ def _joined_names(parts: Sequence[Packed]) -> tuple[pl.DataFrame, pl.Series]:
     codes: list[pl.Series] = []
     for part in parts:
         place = np.array([places[pair] for pair in part.names.iter_rows()], dtype)
-        codes.append(pl.Series(_CODE, owned(place[part.own.drop_in_place(_CODE).to_numpy()])))
+        codes.append(as_column(place[part.own.drop_in_place(_CODE).to_numpy()], _CODE))
     return names, pl.concat(codes, rechunk=True)
 
 
@@ -386,11 +386,15 @@ def _joined(columns: list[pl.Series]) -> pl.Series:
     for place, end in enumerate(ends):
         found[end - len(columns[place]) : end] = columns[place].to_numpy()
         columns[place] = columns[place].clear()
-    return pl.Series(name, owned(found))
+    return as_column(found, name)
+
+
+def _of(column: pl.Series, rows: Rows | None) -> pl.Series:
+    return column if rows is None else column.gather(as_column(rows))
 
 
 def _series(name: str, even: Even, rows: Rows | None = None, kind: type[np.integer[Any]] = np.int64) -> pl.Series:
-    return pl.Series(name, owned(even.whole(kind) if rows is None else even.take(rows).astype(kind, copy=False)))
+    return as_column(even.whole(kind) if rows is None else even.take(rows).astype(kind, copy=False), name)
 
 
 def _single(column: pl.Series) -> pl.Series:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 import stat
 import time
@@ -126,7 +125,7 @@ def touch(folder: Path) -> None:
 
 def begun(home: Path) -> Path:
     """Make a folder to build a generation in."""
-    work = home / f"{_WORK}{secrets.token_hex(8)}"
+    work = home / f"{_WORK}{os.urandom(8).hex()}"
     work.mkdir()
     return work
 
@@ -205,7 +204,7 @@ def _is_sound(home: Path, name: str, data: bytes) -> bool:
 
 def point(home: Path, name: str) -> None:
     """Make a generation the current one."""
-    pointer = home / f"{_POINTER}{secrets.token_hex(8)}"
+    pointer = home / f"{_POINTER}{os.urandom(8).hex()}"
     with pointer.open("x", encoding="ascii") as file:
         file.write(name)
     try:
@@ -226,4 +225,4 @@ def _remove(home: Path, path: Path) -> None:
 
 
 def _aside() -> str:
-    return f"{_STALE}{secrets.token_hex(8)}"
+    return f"{_STALE}{os.urandom(8).hex()}"

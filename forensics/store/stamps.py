@@ -9,7 +9,6 @@ it holds: without them every file is hashed.
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -61,7 +60,7 @@ def _said(path: str, *, follow: bool) -> str:
 
 def write(folder: Path, stamps: Mapping[str, str]) -> None:
     """Write the stamps of the sources of a folder, by their paths."""
-    pending = folder / f".{NAME}-{secrets.token_hex(8)}"
+    pending = folder / f".{NAME}-{os.urandom(8).hex()}"
     pending.write_bytes(msgspec.json.encode(stamps))
     pending.replace(folder / NAME)
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from forensics import pipeline
-from forensics.io.columns import owned
+from forensics.io.columns import as_column, owned
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FORMATS = sorted(p.name for p in FIXTURES.iterdir() if p.is_dir() and p.name != "make")
@@ -25,6 +25,18 @@ def test_a_view_is_copied_so_that_its_buffer_may_be_filled_again() -> None:
     column = pl.Series(owned(buffer[:3]))
     buffer[:] = 9
     assert column.to_list() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("count", [0, 3, 5_001])
+@pytest.mark.parametrize("kind", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
+def test_few_numbers_and_many_are_a_column_of_one_type(kind: str, count: int) -> None:
+    array = np.arange(count).astype(kind)
+    found, dtype = as_column(array, "x"), pl.Series(np.zeros(1, kind)[:0].copy()).dtype
+    assert (found.name, found.dtype, found.to_list()) == ("x", dtype, array.tolist())
+
+
+def test_what_is_not_finite_stays_so() -> None:
+    assert as_column(np.array([np.nan, np.inf])).to_list() == pytest.approx([np.nan, np.inf], nan_ok=True)
 
 
 @pytest.mark.usefixtures("only_owned_columns")

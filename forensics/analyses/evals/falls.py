@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import hypot, isfinite, sqrt
-from statistics import NormalDist
 from typing import Any
 
 from msgspec import Struct
@@ -18,6 +17,7 @@ from forensics.analyses.evals.sittings import Sitting, filed_step, sittings
 from forensics.case.curves.loss import Curve, curves
 from forensics.patterns import lazily
 from forensics.stats.spread import MEDIAN_TO_MEAN, Floats, median_of, spread
+from forensics.stats.student import normal
 from forensics.store.run import Run
 
 _NUMBERS = lazily(r"\d+|(?<![a-z])(?:final|last|latest|best)(?![a-z])")
@@ -100,7 +100,7 @@ def first_fall(run: Run) -> Fall | None:
     looked = sum(len(one.rows) for one in every[1:]) + len(every[1:])
     if not looked:
         return None
-    bound = NormalDist().inv_cdf(1 - limits.alpha / looked)
+    bound = normal().inv_cdf(1 - limits.alpha / looked)
     best = dict(every[0].rows)
     sound = [every[0]]
     for at, one in enumerate(every[1:], 1):
@@ -122,7 +122,7 @@ def rises_beside(run: Run, fall: Fall) -> bool:
     after: Mapping[Key, Row] = fall.fallen[0].rows if fall.fallen else {}
     better = [(row, before[key]) for key, row in after.items() if key in before and _gap(before[key], row) < 0]
     gains = [gain for now, was in better if (gain := fall_between(now, was)) is not None]
-    bound = NormalDist().inv_cdf(1 - limits.alpha / max(len(after), 1))
+    bound = normal().inv_cdf(1 - limits.alpha / max(len(after), 1))
     return any(gain.errors > bound and _is_material(gain, limits) for gain in gains)
 
 

@@ -7,12 +7,12 @@ is the difference of their clocks (plus the noise of logging).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import median
 
 import polars as pl
 
 from forensics.case.series import metric_records
 from forensics.case.world import nodes
+from forensics.stats.spread import median_of
 from forensics.store.run import Run, derived
 
 #: Fewer shared steps than this prove no offset.
@@ -39,4 +39,4 @@ def clock_offsets(run: Run) -> Mapping[str, float]:
             steps[step] = min(t_ns, steps.get(step, t_ns))
     first = times[min(times)] if times else {}
     apart = {node: [at[s] - first[s] for s in at.keys() & first.keys()] for node, at in sorted(times.items())}
-    return {node: median(shared) / 1e9 for node, shared in apart.items() if len(shared) >= MIN_SHARED}
+    return {node: median_of(shared) / 1e9 for node, shared in apart.items() if len(shared) >= MIN_SHARED}

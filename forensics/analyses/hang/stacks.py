@@ -175,6 +175,8 @@ def _dumped(run: Run) -> dict[int, Stack]:
 
 def _chosen(threads: pl.DataFrame) -> dict[int, tuple[str, int]]:
     """Source and thread of each rank: of the kind of file that most ranks left, Python stacks before native ones."""
+    if threads.is_empty():
+        return {}
     kinds: dict[str, set[int]] = {}
     for source, rank in threads.select("source", "rank").iter_rows():
         kinds.setdefault(_DIGITS.sub("#", source), set()).add(rank)

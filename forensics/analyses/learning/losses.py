@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import exp
 
-import numpy as np
 from msgspec import Struct
 
 from forensics.analyses.learning.course import Course, Departure, course_of, kind_of
@@ -104,7 +103,7 @@ def fell_by(loss: Loss) -> float:
     """Give the share of its first level that a loss lost; of too few records for a trend, between its ends' medians."""
     if loss.trend is not None:
         return 1 - exp(-loss.trend.fall)
-    first, last = (float(np.median(part)) for part in (loss.curve.values[:_ENDS], loss.curve.values[-_ENDS:]))
+    first, last = (median_of(part) for part in (loss.curve.values[:_ENDS], loss.curve.values[-_ENDS:]))
     return 1 - last / first if first > 0 else 1.0
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.case.curves.loss import Curve, beside
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, each_once
 from forensics.store.run import Run
 
 
@@ -83,7 +83,7 @@ class Again(Struct, frozen=True):
 def begins_again(values: Floats, at: int, limits: Again) -> bool:
     """Whether the rates from position `at` on are those of the first record, or of one of the two after it, on."""
     new = values[at : at + limits.repeated]
-    if len(new) < limits.repeated or len(np.unique(new)) < limits.repeated - 1:
+    if len(new) < limits.repeated or len(each_once(new)) < limits.repeated - 1:
         return False
     begins = (values[skip : skip + limits.repeated] for skip in range(min(3, at - limits.repeated + 1)))
     return any(bool((np.abs(own - new) <= limits.same * np.abs(own)).all()) for own in begins)

@@ -12,6 +12,7 @@ from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.end_markers import marks_of
 from forensics.case.progress import ledger
+from forensics.stats.spread import each_once
 from forensics.store.run import Run
 
 #: Above all values before it by this much a rate did not only come back: no schedule with restarts does that.
@@ -45,7 +46,7 @@ def ended_early(schedule: Schedule, limits: Zero) -> bool:
 
 def _unit(values: np.ndarray) -> float:
     """Bound the unit in which values are printed: the smallest of them, and of their differences."""
-    levels = np.unique(np.append(values, 0.0))
+    levels = each_once(np.append(values, 0.0))
     steps = np.diff(levels)
     return float(steps.min()) if len(steps) else float("inf")
 

@@ -12,7 +12,7 @@ from forensics.analyses.learning.losses import Loss, losses
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.series import metric_rows
 from forensics.knowledge.vocabulary import words_for
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 from forensics.store.run import Run
 
 
@@ -130,6 +130,6 @@ def has_idle_score(run: Run, fewest: int) -> bool:
 
 def _is_idle(values: Floats) -> bool:
     third = max(1, len(values) // 3)
-    first, last = float(np.median(values[:third])), float(np.median(values[-third:]))
+    first, last = median_of(values[:third]), median_of(values[-third:])
     scale = 100.0 if values.max() > 1 else 1.0
     return 0 <= last <= first * (1 + _RISE) and first < _CHANCE * scale

@@ -24,9 +24,9 @@ from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
 from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
 from forensics.case.series import Index, index_of
 from forensics.case.steps import rises, step_of
-from forensics.io.columns import owned
+from forensics.io.columns import as_column
 from forensics.patterns import lazily
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, each_once
 from forensics.stats.trend import line_of
 from forensics.store.packed import Packed
 from forensics.store.run import Run, derived
@@ -132,7 +132,7 @@ class Series:
     def rows(self) -> pl.DataFrame:
         """The records: `seq`, `at` and `value`."""
         seq, at = self.table.gather("seq", self.places), self.table.steps(self.places).alias("at")
-        return pl.DataFrame([seq, at, pl.Series("value", owned(self.y))])
+        return pl.DataFrame([seq, at, as_column(self.y, "value")])
 
     def row(self, index: int) -> dict[str, Any]:
         """Give the metric row of one sample."""
@@ -201,7 +201,7 @@ def _one(own: _Own, places: NDArray[np.integer[Any]], capacity: Capacity, table:
     # a step that is printed twice, as by several lines of one report, is judged by its last record
     if by_step and not rises(steps):
         known, last = np.unique(steps.to_numpy()[::-1], return_index=True)
-        steps, places = pl.Series(owned(known)), places[len(places) - 1 - last]
+        steps, places = as_column(known), places[len(places) - 1 - last]
     (source, rank, attempt, raw_name), name = own, str(table.value("name", int(places[0])))
     meaning, y = MEANINGS[name], table.numbers("value", places)
     kind, printed = _kind(meaning, y), printed_unit(y)
@@ -234,7 +234,7 @@ def printed_unit(y: Floats) -> float:
 
     Values that were printed in decimal are whole multiples of a power of ten in some unit of memory.
     """
-    distinct = np.unique(np.abs(y))[:_DISTINCT]
+    distinct = each_once(np.abs(y))[:_DISTINCT]
     if len(distinct) < 2:
         return 0.0
     apart = float(np.diff(distinct).min())

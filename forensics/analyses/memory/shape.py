@@ -16,7 +16,7 @@ import numpy as np
 from forensics.analyses.memory._fit import excursions, near_noise, noise_of, thinned, without
 from forensics.analyses.memory._form import ABSURD, FEWEST, QUANTUM_GIB, Form, Kind, Scale, Step, if_resolved, regular
 from forensics.stats.changes import change_points
-from forensics.stats.spread import Floats, median_of
+from forensics.stats.spread import Floats, each_once, median_of
 from forensics.stats.trend import Line, line_of
 from forensics.values import replace
 
@@ -222,7 +222,7 @@ def _slope(x: Floats, t: Floats, y: Floats, line: Line, scale: Scale) -> Form:
 def _knot(t: Floats, y: Floats, scale: Scale) -> int:
     """Index where a flat stretch turns into a slope, 0 when one line explains the whole as well."""
     n = len(y)
-    tried = np.unique(np.linspace(0, n - FEWEST, 24).astype(int))
+    tried = each_once(np.linspace(0, n - FEWEST, 24).astype(int))
     errors: list[float] = []
     for at in tried:
         hinge = np.maximum(t - t[at], 0.0)

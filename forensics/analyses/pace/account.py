@@ -18,7 +18,7 @@ from forensics.analyses.pace.clocks import Clock, best_clocks, clocks
 from forensics.analyses.pace.devices import fewer_devices
 from forensics.analyses.pace.pauses import Comb, Flags, Steps, regular
 from forensics.analyses.pace.steady import FEWEST, SHORTEST, Steady, steady
-from forensics.stats.spread import Floats, median_of
+from forensics.stats.spread import Floats, median_of, quantiles_of
 from forensics.store.run import Run, derived
 
 #: A printing unit above half the smallest effect hides it.
@@ -207,7 +207,7 @@ def stands_out(series: Steady, change: Change) -> float:
     elif later := [cut for cut in change.cuts if change.first + width <= cut <= change.end - width]:
         parts[1:] = np.split(parts[1], [cut - change.first for cut in later])
     apart = [
-        np.abs(np.lib.stride_tricks.sliding_window_view(part, width // 2).mean(axis=1) - np.median(part)).max()
+        np.abs(np.lib.stride_tricks.sliding_window_view(part, width // 2).mean(axis=1) - median_of(part)).max()
         for part in parts
     ]
     coarse = series.resolution * median_of(series.seconds) / change.before / 2
@@ -216,7 +216,9 @@ def stands_out(series: Steady, change: Change) -> float:
 
 def _fastest(series: Steady, change: Change) -> float:
     """How many times longer the fastest tenth of the records takes: another job's load leaves the fastest as fast."""
-    early, late = (np.quantile(part, _FASTEST) for part in (series.logs[: change.first], series.logs[change.first :]))
+    early, late = (
+        quantiles_of(part, [_FASTEST])[0] for part in (series.logs[: change.first], series.logs[change.first :])
+    )
     return float(np.exp(late - early))
 
 
@@ -280,7 +282,7 @@ def _beside(over: Floats, marked: Flags) -> tuple[float, Steps]:
         return 0.0, np.zeros(0, dtype=np.int64)
     width = int(median_of(runs[:, 1] - runs[:, 0]))
     quiet = np.where(marked, 0.0, over)
-    usual = np.median(np.lib.stride_tricks.sliding_window_view(quiet, width).max(axis=1)) if len(over) > width else 0.0
+    usual = median_of(np.lib.stride_tricks.sliding_window_view(quiet, width).max(axis=1)) if len(over) > width else 0.0
     tops = np.array([first + int(np.argmax(over[first:end])) for first, end in runs])
     each = (over[tops] - usual).clip(min=0.0)
     return float(min(each.sum(), _SPREAD * median_of(each) * len(each))), tops

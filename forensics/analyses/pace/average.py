@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.analyses.pace.pauses import Steps
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 
 _FEWEST, _STEEP, _POSITIVE = 60, -0.7, 0.98
 
@@ -37,7 +37,7 @@ def is_of_times(values: Floats, counts: Steps) -> bool:
 def _dies_out(moves: Floats, place: Floats) -> bool:
     """Whether changes fall as 1 / k; the caller asks the first part alone too, as a jump later on hides it."""
     parts = np.array_split(np.arange(len(moves)), 12)
-    heights = np.array([np.median(moves[part]) for part in parts])
+    heights = np.array([median_of(moves[part]) for part in parts])
     middles = np.array([place[part].mean() for part in parts])
     if (heights <= 0).any() or middles[-1] < 2 * middles[0]:
         return False
@@ -64,4 +64,4 @@ def undone_quantum(quantum: float, counts: Steps) -> float:
         return quantum
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = quantum * (k[1:] + k[:-1]) / 2 / np.abs(np.diff(k))
-    return float(np.median(spread))
+    return median_of(spread)

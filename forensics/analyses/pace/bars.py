@@ -16,7 +16,8 @@ from forensics.analyses.pace.average import undone_quantum
 from forensics.case.series import metric_records
 from forensics.case.steps import at
 from forensics.dialects.counters import kind_of
-from forensics.stats.spread import Floats
+from forensics.io.columns import as_column
+from forensics.stats.spread import Floats, quantiles_of
 from forensics.store.run import Run, derived
 
 _FEWEST = 12  # draws of one bar below which it is no clock
@@ -106,14 +107,14 @@ def _as_since_begin(drawn: pl.DataFrame) -> tuple[pl.DataFrame, float] | None:
     if not _holds(averaged):
         return None
     unit = 0.001 if keras else min(0.01, 0.01 * float(str(drawn["mean_s"].median())) ** 2)
-    timed = drawn.clear() if _is_broken(drawn, count) else drawn.with_columns(pace=pl.Series(averaged))
+    timed = drawn.clear() if _is_broken(drawn, count) else drawn.with_columns(pace=as_column(averaged))
     return timed, unit if drawn["again_"].all() else undone_quantum(unit, np.maximum(count, 1))
 
 
 def _as_forgetting(drawn: pl.DataFrame) -> pl.DataFrame | None:
     """The draws with the times behind means that forget; None where they are no such means."""
     newest = _forgetting(drawn["mean_s"].to_numpy(), drawn["done"].to_numpy(), drawn["again_"].to_numpy())
-    moved = drawn.with_columns(pace=pl.Series(newest)).filter(pl.col("pace").is_not_nan())
+    moved = drawn.with_columns(pace=as_column(newest)).filter(pl.col("pace").is_not_nan())
     return moved if moved.height >= _FEWEST and _holds(moved["pace"].to_numpy()) else None
 
 
@@ -186,7 +187,7 @@ def _forgetting(mean: Floats, count: Floats, fresh: np.ndarray) -> Floats:
     means were done since: then the speed stayed as it was.
     """
     new = fresh | np.concatenate([[True], mean[1:] != mean[:-1]])
-    usual = float(np.quantile(np.diff(count[new]).clip(min=1.0), 0.9)) if np.count_nonzero(new) > 1 else 1.0
+    usual = quantiles_of(np.diff(count[new]).clip(min=1.0), [0.9])[0] if np.count_nonzero(new) > 1 else 1.0
     times, steps, seconds, last = np.full(len(mean), np.nan), 0.0, 0.0, 0.0
     for i in range(len(mean)):
         if fresh[i]:

@@ -25,9 +25,9 @@ from forensics.case.processes.attempts import Cut, attempts
 from forensics.case.series import index_of, keys_of, metric_rows, placed_rows, standing_in
 from forensics.case.steps import first_of_each, key_of, only, ordered, parts, where
 from forensics.dialects.names import is_anew
-from forensics.io.columns import owned
+from forensics.io.columns import as_column
 from forensics.knowledge.vocabulary import words_for
-from forensics.stats.spread import Floats, median_of
+from forensics.stats.spread import Floats, each_once, median_of
 from forensics.store.packed import PLACE, Packed
 from forensics.store.run import Run, derived
 
@@ -110,7 +110,7 @@ class Clock:
         alike = ~explained & (self.seconds >= _ALIKE * self.seconds[explained].min())
         if alike.sum() > explained.sum():
             return self
-        rows = self.rows.filter(~pl.Series(explained))
+        rows = self.rows.filter(~as_column(explained))
         if 2 * rows.height < self.rows.height:
             return self
         return replace(self, rows=rows)
@@ -201,7 +201,7 @@ def _paced(rows: pl.DataFrame, pace: Floats, within: Flags | None = None) -> pl.
     counts = rows["at"].to_numpy()
     wanted = (counts[1:] > counts[:-1]) & (pace > 0) & np.isfinite(pace)
     wanted = wanted if within is None else wanted & within
-    beside = [pl.Series("lo", owned(counts[:-1])), pl.Series("pace", owned(pace))]
+    beside = [as_column(counts[:-1], "lo"), as_column(pace, "pace")]
     return where(rows.slice(1).hstack(beside), wanted)
 
 
@@ -212,7 +212,7 @@ def _over(took: np.ndarray, passed: np.ndarray) -> Floats:
 
 def _printed_unit(values: Floats) -> float:
     """The unit that values are printed in, at the finest: the smallest difference of two of them."""
-    gaps = np.diff(np.unique(values))
+    gaps = np.diff(each_once(values))
     gaps = gaps[gaps > 1e-12 * max(1e-300, float(np.abs(values).max()))]
     return float(gaps.min()) if len(gaps) else 0.0
 
@@ -284,7 +284,7 @@ def _busy_marked(clock: Clock, busy: Mapping[str, Steps]) -> Clock:
             marks[name] = np.searchsorted(steps, lows, "left") != np.searchsorted(steps, ats, "right")
     marks["busy"] = marks["evaluated"] | marks["saved"]
     rows = clock.rows if clock.table is None else clock.rows.drop("t_ns")  # which its metric row has
-    return replace(clock, rows=rows.hstack([pl.Series(name, owned(held)) for name, held in marks.items()]))
+    return replace(clock, rows=rows.hstack([as_column(held, name) for name, held in marks.items()]))
 
 
 def _busy_steps(run: Run) -> dict[str, Steps]:

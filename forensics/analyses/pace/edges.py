@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, each_once, quantiles_of
 
-_QUANTILES = np.linspace(0.05, 0.95, 19)
+_QUANTILES = np.linspace(0.05, 0.95, 19).tolist()
 _FEW = 64  # distinct values that are all tried: quantiles of few values lie between them
 
 
@@ -19,8 +19,8 @@ def sharpest_edge(values: Floats, shortest: int = 2) -> int | None:
     """
     n = len(values)
     cuts = np.arange(shortest, n - shortest + 1)
-    seen = np.unique(values)
-    marks = seen[:-1] if len(seen) <= _FEW else np.unique(np.quantile(values, _QUANTILES))
+    seen = each_once(values)
+    marks = seen[:-1] if len(seen) <= _FEW else each_once(np.array(quantiles_of(values, _QUANTILES)))
     if n < 2 * shortest or not len(marks):
         return None
     below = np.cumsum(values[:, None] <= marks[None, :], axis=0)

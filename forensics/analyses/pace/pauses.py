@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.stats.running import centred_median
-from forensics.stats.spread import Floats, median_of, spread
+from forensics.stats.spread import Floats, each_once, median_of, quantile_of_each, quantiles_of, spread
 
 Flags = NDArray[np.bool_]
 Steps = NDArray[Any]
@@ -134,8 +134,8 @@ def _periods(places: Steps, first: int, span: int) -> list[int]:
     lags = np.arange(length)
     score = np.where((lags >= 3) & (lags <= span / 3), power / np.sqrt(np.maximum(length - lags, 1)), -np.inf)
     peaks = np.argpartition(-score, min(25, length - 1))[:25]
-    near = np.unique(np.diff(places))[:40]
-    return [int(p) for p in np.unique(np.concatenate([peaks, near]))[:_CANDIDATES]]
+    near = each_once(np.diff(places))[:40]
+    return [int(p) for p in each_once(np.concatenate([peaks, near]))[:_CANDIDATES]]
 
 
 def by_record(logs: Floats) -> tuple[int, Floats] | None:
@@ -147,7 +147,8 @@ def by_record(logs: Floats) -> tuple[int, Floats] | None:
     n = len(logs)
     if n < 24:
         return None
-    calm = np.clip(logs[:_SAMPLE], *np.quantile(logs[:_SAMPLE], [0.02, 0.98]))
+    low, high = quantiles_of(logs[:_SAMPLE], [0.02, 0.98])
+    calm = np.clip(logs[:_SAMPLE], low, high)
     calm = calm - calm.mean()
     power = float(calm @ calm) + 1e-12
     acf = [float(calm[lag:] @ calm[:-lag]) / power for lag in range(1, min(40, n // 6) + 1)]
@@ -208,7 +209,7 @@ def _quartiles(around: Floats, wanted: Flags) -> Floats:
     """The lower quartile of some windows."""
     places = np.flatnonzero(wanted)
     pieces = (places[first : first + _PIECE] for first in range(0, max(len(places), 1), _PIECE))
-    return np.concatenate([np.quantile(around[piece], 0.25, axis=1) for piece in pieces])
+    return np.concatenate([quantile_of_each(around[piece], 0.25) for piece in pieces])
 
 
 def excess(logs: Floats, found: Spikes) -> Floats:

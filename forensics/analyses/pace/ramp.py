@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from forensics.analyses.pace.levels import Levels
 from forensics.stats.correlation import correlation
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, each_once
 
 _BLOCKS, _KNOTS, _FEWEST = 200, 31, 8
 _GAIN = 12.0  # twice the log-likelihood that the ramp must gain over steps
@@ -68,7 +68,7 @@ def _best_jump(means: Floats) -> float:
 def _best_ramp(means: Floats) -> tuple[int, int, float]:
     """Ends of the ramp that explains most, and its sum of squares: on a grid of knots, then beside the best of them."""
     n = len(means)
-    knots = np.unique(np.linspace(0, n - 1, _KNOTS).astype(int))
+    knots = each_once(np.linspace(0, n - 1, _KNOTS).astype(int))
     first, last, _ = _best_of(means, knots, knots)
     near = -(-n // _KNOTS)
     begin = np.arange(max(0, first - near), min(n - 1, first + near) + 1)

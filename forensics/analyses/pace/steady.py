@@ -22,7 +22,7 @@ from forensics.analyses.pace.pauses import (
     warmup,
     winsorised,
 )
-from forensics.stats.spread import Floats, jitter, median_of, quantiles_of
+from forensics.stats.spread import Floats, each_once, jitter, median_of, quantiles_of
 from forensics.values import replace
 
 T = TypeVar("T", bound=np.generic)
@@ -174,7 +174,7 @@ def resolution(seconds: Floats, quantum: float = 0.0) -> float:
     Of a few values it is the largest power of ten at most, since 0.5 and 1.0 are printed in tenths. `quantum` is a unit
     that is known to be no finer.
     """
-    distinct = np.unique(seconds)
+    distinct = each_once(seconds)
     seen = float(np.diff(distinct).min()) if len(distinct) > 1 else 0.0
     if seen and not _are_multiples(distinct, seen):
         seen = 0.0

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf
-from statistics import correlation, median
 
 import polars as pl
 from msgspec import Struct
@@ -24,6 +23,7 @@ from forensics.analyses.snapshots._stacks import Known, stack_of
 from forensics.analyses.snapshots._steps import Steps
 from forensics.analyses.snapshots._values import Leak, Stack, site_of
 from forensics.model import Confidence
+from forensics.stats.spread import median_of
 
 _TENTHS = 10
 
@@ -119,7 +119,7 @@ def _old(one: _Made, last: int, bounds: LeakBounds) -> tuple[tuple[int, int], ..
 def _goes_on(one: _Made, span: _Span, bounds: LeakBounds) -> bool:
     """Whether survivors are born to the end of the recording; a store that was filled once is none that leaks."""
     begins = [seq for (seq, _), (before, _) in pairwise(one.births) if span.steps.of(seq) != span.steps.of(before)]
-    apart = median(b - a for a, b in pairwise(begins)) if len(begins) > 1 else inf
+    apart = median_of([b - a for a, b in pairwise(begins)]) if len(begins) > 1 else inf
     return span.last - one.births[-1][0] <= max(bounds.silent * (span.last - span.first), bounds.distances * apart)
 
 
@@ -127,6 +127,8 @@ def _judged(one: _Made, span: _Span, bounds: LeakBounds) -> Leak | None:
     births = _old(one, span.last, bounds)
     if len(births) < bounds.survivors or not _goes_on(one, span, bounds):
         return None
+    from statistics import correlation  # noqa: PLC0415 - few runs ask for it, and Python's module takes time to load
+
     length = max(span.last - span.first, 1)
     places = [(seq - span.first) / length for seq, _ in births]
     held, total = list[float](), 0.0
@@ -147,7 +149,7 @@ def _judged(one: _Made, span: _Span, bounds: LeakBounds) -> Leak | None:
         bytes=int(total),
         count=len(births),
         per_step=total / steps.count if steps.whole else None,
-        period=float(median(b - a for a, b in pairwise(at))) if steps.whole else None,
+        period=median_of([b - a for a, b in pairwise(at)]) if steps.whole else None,
         steps=steps.count,
         spread=spread,
         linearity=linearity,

@@ -7,7 +7,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.joined._strands import FULL_DIGITS, Strand, kind_of
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 
 #: A value that stands more often than this in a series tells no place.
 _OFTEN = 4
@@ -109,7 +109,7 @@ def _clock(times: pl.DataFrame, *, local: bool) -> float | None:
     shift = near * _QUARTER_S + 0.0  # no negative zero
     if (shift and not local) or abs(shift) > _ZONE_S or count < _LEAST:
         return None
-    beside = float(np.median(np.abs(seconds[quarters == near] - shift)))
+    beside = median_of(np.abs(seconds[quarters == near] - shift))
     return shift if beside <= SKEW_S else None
 
 

@@ -21,6 +21,7 @@ from forensics.case.processes.starts import Start, openings, starts
 from forensics.case.progress import ledger
 from forensics.case.series import chosen, index_of, metric_rows, standing_in
 from forensics.case.steps import at, parts
+from forensics.io.columns import as_column
 from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
 from forensics.values import replace
@@ -269,7 +270,7 @@ def steps_of_copies(run: Run) -> list[tuple[Start, float]]:
 def _printed_most(run: Run) -> pl.DataFrame:
     """Of each source and rank one printed name: of the first quantity, the one with most records."""
     index = index_of(run)
-    own = index.keys.filter(pl.Series(chosen(index, pl.col("name").is_in(_TRAINING), stores_of(run).left_out)))
+    own = index.keys.filter(as_column(chosen(index, pl.col("name").is_in(_TRAINING), stores_of(run).left_out)))
     order = pl.col("name").replace_strict({n: i for i, n in enumerate(_TRAINING)}, return_dtype=pl.Int32)
     return (
         own.filter(pl.col("n_stepped") > 0)

@@ -19,6 +19,7 @@ from forensics.case.progress import ledger
 from forensics.case.series import keys_of, metric_records, metric_rows
 from forensics.checkpoint import whose
 from forensics.knowledge.errors import telling
+from forensics.stats.spread import median_of
 from forensics.store.run import Run, derived
 from forensics.values import replace
 
@@ -208,7 +209,7 @@ def _are_headings(signs: pl.DataFrame, done: _Done) -> bool:
     if len(places) < _FEWEST_HEADINGS:
         return False
     gaps = np.diff([0, *sorted(places)])
-    return bool(gaps.max() <= _EVEN * np.median(gaps))
+    return bool(gaps.max() <= _EVEN * median_of(gaps))
 
 
 def _told(signs: pl.DataFrame | None, done: _Done) -> Iterator[Start]:

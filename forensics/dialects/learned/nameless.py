@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import isfinite, log
-from statistics import median
 
 from forensics.dialects.learned.families import Column, Family
 from forensics.dialects.learned.masking import Slot
 from forensics.dialects.names import falls
 from forensics.dialects.spec import N
 from forensics.patterns import lazily
+from forensics.stats.spread import median_of
 
 #: Fewer lines enumerate something.
 _LEAST_LINES = 12
@@ -80,17 +80,17 @@ def _stays(columns: Sequence[Column]) -> bool:
     values = columns[1].values
     turns = sum((b - a) * (c - b) < 0 for a, b, c in zip(values, values[1:], values[2:], strict=False))
     moves = any(not value.is_integer() for value in values) and 2 * turns > len(values) - 2
-    return moves and min(values) >= 0 and 1 < median(values) < _MOST_NORM and _jitters(columns[2])
+    return moves and min(values) >= 0 and 1 < median_of(values) < _MOST_NORM and _jitters(columns[2])
 
 
 def _jitters(column: Column) -> bool:
     """Whether the numbers are positive and go up and down as those of a gradient norm do, and are no shares."""
     values = column.values
-    if min(values) <= 0 or median(values) > _MOST_NORM or len({*values}) < len(values) // 2:
+    if min(values) <= 0 or median_of(values) > _MOST_NORM or len({*values}) < len(values) // 2:
         return False
     steps = [log(b / a) for a, b in pairwise(values)]
     turns = sum(a * b < 0 for a, b in pairwise(steps))
-    return median(map(abs, steps)) >= _JITTER and 2 * turns > len(steps)
+    return median_of([*map(abs, steps)]) >= _JITTER and 2 * turns > len(steps)
 
 
 def _family(columns: Sequence[Column], between: str) -> Family:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from forensics.formats.rows.delimited import Row, Stretch
 from forensics.formats.rows.json_records import FLOAT_HOLDS, NUMBER_CHARS, number
 from forensics.formats.rows.metrics import int64
-from forensics.io.columns import owned
+from forensics.io.columns import as_column
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -124,7 +124,7 @@ def columns_of(lines: Stretch, delimiter: str, width: int) -> Columns:
     begins = _cut(lines).begins
     line, byte = lines.line + np.arange(len(begins)), lines.byte + begins
     padded = any(blank.encode() in lines.data for blank in _BLANKS if blank != delimiter)
-    return Columns(cells, pl.Series(owned(line)), pl.Series(owned(byte)), padded)
+    return Columns(cells, as_column(line), as_column(byte), padded)
 
 
 def fitting(stretch: Stretch, shape: Shape) -> Iterator[Row | Stretch]:

@@ -23,7 +23,7 @@ from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows, Places, int64, unix_ns, unix_ns_of
 from forensics.formats.rows.text import settle
 from forensics.formats.wandb.exports.columns import INDEX, is_chart, is_history
-from forensics.io.columns import owned
+from forensics.io.columns import as_column
 from forensics.values import replace
 
 if TYPE_CHECKING:
@@ -173,7 +173,6 @@ def _row(row: Row, state: _State) -> None:
 def _table(columns: Columns, state: _State) -> None:
     """Read many rows at once, as `_row` reads them one by one."""
     import numpy as np  # noqa: PLC0415 - few runs have a table that is worth it
-    import polars as pl  # noqa: PLC0415 - same
 
     header, height = state.header, len(columns.line)
     step, epoch, time = (None if i is None else columns.numbers(i) for i in (header.step, header.epoch, header.time))
@@ -186,7 +185,7 @@ def _table(columns: Columns, state: _State) -> None:
     there = np.column_stack([np.zeros((height, 0), np.bool_), *(one.is_not_null().to_numpy() for one in numbers)])
     values = np.column_stack([np.zeros((height, 0)), *(one.to_numpy() for one in numbers)])
     attempts = state.attempts.see_table(names, axis, None if header.step is None else epoch, there)
-    seq = pl.Series(owned(np.arange(state.seq, state.seq + height)))
+    seq = as_column(np.arange(state.seq, state.seq + height))
     times = None if time is None else unix_ns_of(time)
     places = Places(seq, state.rank, columns.line, columns.byte, axis, epoch, times)
     state.rows.add_table(places, names, values, there, attempts)

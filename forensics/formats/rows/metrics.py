@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
 from forensics.formats.rows.out import Out
-from forensics.io.columns import owned
+from forensics.io.columns import as_column
 from forensics.io.limits import Limits
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class MetricRows(Struct):
         nulls = pl.Series([None], dtype=pl.Int64).new_from_index(0, len(places.seq))
         shared = pl.DataFrame({name: known.get(name) if known.get(name) is not None else nulls for name in At._fields})
         frame = _points(shared.cast({"epoch": pl.Float64}), record, codes, named, flat)
-        frame = frame.with_columns(attempt=pl.Series(owned(attempts[there])))
+        frame = frame.with_columns(attempt=as_column(attempts[there]))
         most = min(_BATCH, self.limits.batch_rows)
         for first in range(0, frame.height, most):
             self.out.rows("metrics", frame.slice(first, most))
@@ -233,6 +233,6 @@ def _points(
     import polars as pl  # noqa: PLC0415 - same
 
     names = pl.DataFrame(list(named), schema={"name": pl.String, "raw_name": pl.String}, orient="row")
-    numbered = names[pl.Series(owned(codes.astype(np.uint32)))]
-    column = values.alias("value") if isinstance(values, pl.Series) else pl.Series("value", owned(values))
-    return shared[pl.Series(owned(record.astype(np.uint32)))].hstack([*numbered, column])
+    numbered = names[as_column(codes.astype(np.uint32))]
+    column = values.alias("value") if isinstance(values, pl.Series) else as_column(values, "value")
+    return shared[as_column(record.astype(np.uint32))].hstack([*numbered, column])

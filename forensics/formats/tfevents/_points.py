@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from forensics.dialects.names import canonical
 from forensics.formats.rows.out import Out
-from forensics.io.columns import owned
+from forensics.io.columns import as_column, owned
 
 #: unix seconds that are a time in 64 bits of nanoseconds, as in `_metric_rows.nanoseconds`
 _LAST_SECOND = 9.2e9
@@ -97,18 +97,18 @@ class Points:
         # the buffers are filled again: what the sink keeps are copies
         tags, seq, byte, step, wall, value, attempt = (owned(column[: self._count]) for column in self._columns)
         self._count = 0
-        frame = pl.DataFrame({"seq": seq, "byte": byte, "step": step})
+        frame = pl.DataFrame([as_column(seq, "seq"), as_column(byte, "byte"), as_column(step, "step")])
         names, printed, scales = self._names.upto(self.tags)
         if self._names.scaled:
             value = owned(value * scales[tags])
-        where = pl.Series(tags)
+        where = as_column(tags)
         frame = frame.with_columns(
             _constant_or("attempt", attempt),
             pl.lit(self._rank, dtype=pl.Int32).alias("rank"),
             _nanoseconds(wall),
             names.gather(where).alias("name"),
             printed.gather(where).alias("raw_name"),
-            pl.Series("value", value),
+            as_column(value, "value"),
         )
         self._out.rows("metrics", frame)
 
@@ -139,15 +139,15 @@ class _Names:
 def _constant_or(name: str, column: NDArray[np.int32]) -> pl.Series | pl.Expr:
     if column[0] == column[-1]:  # attempts only rise
         return pl.lit(int(column[0]), dtype=pl.Int32).alias(name)
-    return pl.Series(name, column)
+    return as_column(column, name)
 
 
 def _nanoseconds(wall: NDArray[np.float64]) -> pl.Series:
     known = (wall > 0) & (wall < _LAST_SECOND)
     if known.all():
-        return pl.Series("t_ns", owned(np.rint(wall * 1e9).astype(np.int64)))
-    times = owned(np.rint(np.where(known, wall, 0) * 1e9).astype(np.int64))
-    return pl.Series("t_ns", times).zip_with(pl.Series(owned(known)), pl.Series([None], dtype=pl.Int64))
+        return as_column(np.rint(wall * 1e9).astype(np.int64), "t_ns")
+    times = as_column(np.rint(np.where(known, wall, 0) * 1e9).astype(np.int64), "t_ns")
+    return times.zip_with(as_column(known), pl.Series([None], dtype=pl.Int64))
 
 
 # Restarts of a stream of points by columns; the rule is that of `_attempts.Attempts`, for arrays instead of points.

@@ -12,7 +12,7 @@ from forensics.analyses.learning.losses import fell_by, losses
 from forensics.analyses.learning.objective import ADAPTER, FULL, paired, regime_of, reinforced
 from forensics.case.curves.loss import Curve, beside, curves
 from forensics.rules.kit import Finding, Findings, Run, number, onset_at, proof, rule
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 
 
 class Apart(Struct, frozen=True):
@@ -44,7 +44,7 @@ def eval_apart(run: Run, cfg: Apart) -> Findings:
             continue
         gaps = evals.values - levels
         if bool((gaps >= cfg.gap).all() and (evals.values >= cfg.above * levels).all()):
-            if float(np.ptp(gaps)) < cfg.moves * float(np.median(gaps)):
+            if float(np.ptp(gaps)) < cfg.moves * median_of(gaps):
                 yield _finding(evals, levels, "above", "eval_shifted", sure=bool(regime))
                 return
         elif bool((-gaps >= cfg.gap).all() and (evals.values <= below * levels).all() and (evals.values > 0).any()):
@@ -59,11 +59,11 @@ def _levels(training: Curve, evals: Curve) -> Floats | None:
     if (ends <= starts).any():
         return None
     starts += (ends - starts) // 2
-    return np.array([np.median(training.values[a:b]) for a, b in zip(starts, ends, strict=True)])
+    return np.array([median_of(training.values[a:b]) for a, b in zip(starts, ends, strict=True)])
 
 
 def _finding(evals: Curve, levels: Floats, side: str, cause: str, *, sure: bool) -> Finding:
-    gap, level = float(np.median(evals.values - levels)), float(np.median(levels))
+    gap, level = median_of(evals.values - levels), median_of(levels)
     return eval_apart.finding(
         f"{evals.raw_name} is {number(round(abs(gap), 3))} {side} the training loss from the first evaluation on",
         f"{number(float(evals.values[0]))} beside {number(float(levels[0]))} at first,"

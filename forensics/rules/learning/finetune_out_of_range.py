@@ -26,6 +26,7 @@ from forensics.rules.kit import (
     proof,
     rule,
 )
+from forensics.stats.spread import median_of
 
 _KINDS = {ADAPTER: "an adapter", FULL: "all weights"}
 
@@ -88,7 +89,7 @@ def _level(run: Run, cfg: Usual) -> Findings:
     long = max(curves(run, "loss"), key=len, default=None)
     if long is None or len(long) < cfg.records or float(long.values.min()) <= 0 or long.ends_nonfinite:
         return
-    level = float(np.median(long.values[-max(5, len(long) // 10) :]))
+    level = median_of(long.values[-max(5, len(long) // 10) :])
     easy = any(len(c) and float(c.values[-1]) < 2 * usual.lo for c in curves(run, "eval_loss"))
     if usual.lo <= level <= usual.hi or (level < usual.lo and easy):
         return
@@ -110,7 +111,7 @@ def _norms(run: Run, cfg: Usual) -> Findings:
     for norm in curves(run, "grad_norm"):
         if len(norm) < cfg.records:
             continue
-        start, half = len(norm) // 20, float(np.median(norm.values[-(len(norm) // 2) :]))
+        start, half = len(norm) // 20, median_of(norm.values[-(len(norm) // 2) :])
         spikes = np.flatnonzero(norm.values[start:] > (usual.red or np.inf)) + start
         if len(spikes):
             yield _spiking(norm, spikes, usual, cfg)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import ceil, floor, log
 
-import numpy as np
 from msgspec import Struct
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
@@ -17,6 +16,7 @@ from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, number, proof, rule
+from forensics.stats.spread import median_of, quantiles_of
 
 #: Values by which a setting says that the data are real.
 _NOT_MOCKED = ("false", "0", "no")
@@ -122,7 +122,7 @@ def _would_show(trend: Trend, cfg: Flat) -> bool:
 def _is_tiny(run: Run, curve: Curve, cfg: Flat) -> bool:
     """Whether the gradient norm beside a loss is next to nothing, and not exactly nothing, from the start."""
     norm = beside(run, curve, "grad_norm")
-    return norm is not None and bool(np.median(norm.values) > 0 and np.percentile(norm.values, 90) < cfg.tiny)
+    return norm is not None and bool(median_of(norm.values) > 0 and quantiles_of(norm.values, [0.9])[0] < cfg.tiny)
 
 
 def _crawls(trend: Trend, cfg: Flat) -> bool:
@@ -216,7 +216,7 @@ def guessing(run: Run, cfg: Guessing) -> Findings:
         for cost in costs:
             if not (classes := _classes(score, cost, cfg)):
                 continue
-            level, chance = float(np.median(cost.values)), float(np.median(score.values))
+            level, chance = median_of(cost.values), median_of(score.values)
             yield guessing.finding(
                 f"{score.name} stays at {number(chance)} in {len(score.values)} evaluations:"
                 f" guessing among {classes} classes",
@@ -235,13 +235,13 @@ def _is_idle(cost: EvalCurve, cfg: Guessing) -> bool:
         return False
     if len(values) < cfg.many and cost.steps[-1] - cost.steps[0] < cfg.steps:
         return False
-    return bool(np.median(values[-third:]) >= (1 - cfg.fall) * np.median(values[:third]))
+    return bool(median_of(values[-third:]) >= (1 - cfg.fall) * median_of(values[:third]))
 
 
 def _classes(score: EvalCurve, cost: EvalCurve, cfg: Guessing) -> int:
     """The number of classes among which a score and a loss say that it is guessed; 0 where they do not."""
     shares = score.values / (100.0 if score.values.max() > 1 else 1.0)
-    chance, level = float(np.median(shares)), float(np.median(cost.values))
+    chance, level = median_of(shares), median_of(cost.values)
     if len(shares) < cfg.evaluations or not 0 < chance < 1:
         return 0
     about = range(max(2, ceil((1 - cfg.around) / chance)), floor((1 + cfg.around) / chance) + 1)

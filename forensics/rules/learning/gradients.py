@@ -157,7 +157,7 @@ def _grown(norm: Curve, cfg: Growing) -> tuple[int, float, float] | None:
     noise = noise_about(y, middle)
     skip, last = n // 20, max(10, n // 10)
     low = int(np.argmin(middle[skip:])) + skip
-    final, first = float(np.median(y[-last:])), float(np.median(y[: max(5, skip)]))
+    final, first = median_of(y[-last:]), median_of(y[: max(5, skip)])
     bound = max(log(cfg.times), cfg.sigmas * noise.of_level(last))
     if final - float(middle[low]) < bound or final <= first:
         return None

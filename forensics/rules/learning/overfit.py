@@ -17,7 +17,7 @@ from forensics.knowledge.vocabulary import stands_for
 from forensics.rules.kit import Evidence, Findings, Locator, Run, Severity, number, onset_at, proof, rule
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median
-from forensics.stats.spread import Floats, bending
+from forensics.stats.spread import Floats, bending, median_of
 
 #: Fewer values have one second difference at most.
 _BENDS = 3
@@ -143,7 +143,7 @@ def _rise(values: Floats, best: int, cfg: Overfit) -> float | None:
     after = values[best + 1 :]
     if len(after) < cfg.rises:
         return None
-    rise = float(np.median(after[-cfg.rises :])) - low
+    rise = median_of(after[-cfg.rises :]) - low
     return rise / low if rise > bound and bool((after[-cfg.rises :] > low + bound / 2).all()) else None
 
 
@@ -159,10 +159,10 @@ def _falls(training: Curve, until: int, cfg: Overfit) -> bool:
         return False
     near = min(third, until, cfg.near)
     noise = noise_about(after, centred_median(after, min(51, (len(after) // 6) * 2 + 1)))
-    last = float(np.median(after[-third:]))
+    last = median_of(after[-third:])
     earlier = (after[:third], training.values[until - near : until])
     return any(
-        float(np.median(part)) - last > cfg.sigmas * hypot(noise.of_level(len(part)), noise.of_level(third))
+        median_of(part) - last > cfg.sigmas * hypot(noise.of_level(len(part)), noise.of_level(third))
         for part in earlier
     )
 

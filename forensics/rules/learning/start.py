@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import log
 
-import numpy as np
 import polars as pl
 from msgspec import Struct
 
@@ -26,6 +25,7 @@ from forensics.rules.kit import (
     proof,
     rule,
 )
+from forensics.stats.spread import median_of
 
 
 class Start(Struct, frozen=True):
@@ -106,7 +106,7 @@ def _one_batch(run: Run, cfg: OneBatch) -> Findings:
     longest = max(curves(run, "loss"), key=len, default=None)
     if said is None or longest is None or len(longest) < cfg.records or longest.ends_nonfinite:
         return
-    level = float(np.median(longest.values[-max(3, len(longest) // 10) :]))
+    level = median_of(longest.values[-max(3, len(longest) // 10) :])
     if level > cfg.left:
         yield wiring_reported.finding(
             f"a single batch is not learned by heart: {longest.raw_name} is {number(level)} in the end",

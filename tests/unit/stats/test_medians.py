@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from forensics.stats.running import moving_median, past_median
-from forensics.stats.spread import Floats, median_of, quantiles_of
+from forensics.stats.spread import Floats, each_once, median_of, quantile_of_each, quantiles_of
 
 _RNG = np.random.default_rng(3)
 
@@ -42,6 +42,17 @@ def test_a_median_of_no_number_is_nan(values: Floats) -> None:
 def test_quantiles_are_those_of_numpy(count: int) -> None:
     values, shares = _RNG.normal(size=count), (0.0, 0.01, 0.25, 0.5, 0.75, 0.9, 1.0)
     assert quantiles_of(values, shares) == np.quantile(values, shares).tolist()
+
+
+@pytest.mark.parametrize(("rows", "width"), [(0, 20), (1, 1), (300, 20), (300, 7)])
+def test_a_quantile_of_each_row_is_that_of_numpy(rows: int, width: int) -> None:
+    values = _RNG.normal(size=(rows, width))
+    assert quantile_of_each(values, 0.25).tolist() == np.quantile(values, 0.25, axis=1).tolist()
+
+
+@pytest.mark.parametrize("values", [[], [2.0], [3, 1, 3, 3, 2, 1], [0.5, -np.inf, 0.5, np.inf, np.inf]])
+def test_each_number_is_given_once_as_numpy_does(values: list[float]) -> None:
+    assert each_once(np.array(values)).tolist() == np.unique(values).tolist()
 
 
 @pytest.mark.parametrize("values", [np.array([1.0, nan, 2.0]), np.zeros(0)])
