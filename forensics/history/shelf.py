@@ -26,7 +26,7 @@ from forensics.io.places.written import written_once
 
 _ENDING = ".diagnoses.jsonl"
 _HASH_CHARS = 32
-#: A bucket answers a request in 10 to 50 ms; a fleet adds an object for each of its tasks, of eight runs.
+#: A bucket answers a request in 10 to 50 ms; a fleet adds an object for each run, on a cluster for eight of them.
 _REQUESTS_AT_ONCE = 16
 #: A file of one triage holds a line a run; of more bytes than this none is read.
 _MOST_BYTES = 64 << 20
