@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -19,6 +20,8 @@ _MOST_CHARS = 300
 _HASH_CHARS = 12
 #: No more of a line is looked at: it may be hostile, and each mask reads it again.
 _MOST_READ = 2000
+#: The words of so many lines are kept: each finding of a run is compared with all of them.
+_KEPT = 64
 #: An exception's own words begin here: what a launcher, a logger or a rank prefix prints before them is no part of it.
 _EXCEPTION = lazily(
     r"(?<![\w.'\"/])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Warning|Exit|Failure)\b(?=:|$|\s*\()"
@@ -90,6 +93,7 @@ class Identity(Struct, frozen=True):
     entity: str | None = None
 
 
+@lru_cache(maxsize=_KEPT)
 def bare(text: str) -> str:
     """Give the words of an error line without what differs between two runs of the same failure."""
     words = spoken(text[:_MOST_READ])
@@ -118,6 +122,7 @@ def root_of(shape: str, cause: str, words: str) -> str:
     return hashlib.sha256(f"{shape}|{cause}|{bare(words)}".encode(errors="backslashreplace")).hexdigest()[:_HASH_CHARS]
 
 
+@lru_cache(maxsize=_KEPT)
 def entity_of(text: str) -> str | None:
     """Give the checkpoint, shard, data position or device that an error line names; None where it names none."""
     for pattern in _THINGS:

@@ -62,7 +62,8 @@ def actions(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Ac
     """Give what to do, the first thing first; nothing for a verdict without a cause that anybody described."""
     if not verdict.cause:
         return ()
-    lead = next((f for f in findings if f.identity == verdict.identity and f.shape is verdict.shape), None)
+    alike = (f for f in findings if f.shape is verdict.shape and f.cause == verdict.cause)
+    lead = next((f for f in alike if f.identity == verdict.identity), None)
     found = causes().get(verdict.cause)
     line = _line(lead, _raised(run, lead), verdict.cause)
     if found is None:

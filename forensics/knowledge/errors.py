@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from msgspec import field
 
@@ -36,6 +36,8 @@ from forensics.patterns import compiled
 _HARMLESS = ("context", "benign")
 #: Kinds that a failure of its own may have.
 _ROOTS = ("own", "stop")
+#: What so many texts say is kept: a verdict asks for that of each of its lines several times.
+_KEPT = 64
 
 
 class After(Row, frozen=True):
@@ -194,10 +196,13 @@ def starting() -> frozenset[str]:
 def row_of(code: str, text: str = "") -> ErrorLine | None:
     """Give the row of an event by its code, else by its text (an exception and its message); None if unknown."""
     found = by_id().get(code)
-    if found is None and text:
-        near = (row for row in _errors() if any(needle in text for needle in row.needles))
-        found = next((row for row in near if row.compiled.search(text)), None)
-    return found
+    return _said(text) if found is None and text else found
+
+
+@lru_cache(maxsize=_KEPT)
+def _said(text: str) -> ErrorLine | None:
+    near = (row for row in _errors() if any(needle in text for needle in row.needles))
+    return next((row for row in near if row.compiled.search(text)), None)
 
 
 def row_for(cause: str) -> ErrorLine | None:
