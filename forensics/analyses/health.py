@@ -16,9 +16,8 @@ from forensics.case.endings import Ending, ending
 from forensics.case.joined.stores import counted, counted_record_pieces
 from forensics.case.nonfinite import BAD_CLASSES, role
 from forensics.case.processes.attempts import judged_rows
-from forensics.case.series import of_each_source
+from forensics.case.series import holding, of_each_source
 from forensics.case.steps import at, first_of_each, of_training, rises
-from forensics.knowledge.vocabulary import words_for
 from forensics.model import Confidence
 from forensics.store.run import Run
 
@@ -124,7 +123,7 @@ def _records(run: Run) -> _Records:
             run, *(rows.with_columns(pl.col("attempt").fill_null(0)) for rows in pieces)
         ).items():
             places.setdefault(source, []).append(part)
-    of_loss = pl.col("name").str.contains(words_for("of_loss")) | pl.col("name").str.contains(words_for("of_reward"))
+    of_loss = holding(run, "of_loss") | holding(run, "of_reward")
     told = pl.col("value").is_not_null()
     rows = counted(run, of_loss & (of_training() | (role() == "eval")))
     finite = (told & (pl.col("value_class") == "finite")).any().alias("finite")

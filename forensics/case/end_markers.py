@@ -170,6 +170,7 @@ def _steps_of(part: pl.DataFrame) -> Steps:
     return Steps(at, step, () if one else rank, frozenset((rank.head(1) if one else rank.unique()).to_list()))
 
 
+@derived
 def last_lines(run: Run) -> dict[str, int]:
     """Give the number of each text log's last line."""
     rows = run.scan("events").filter((pl.col("code") == "last_line") & pl.col("line").is_not_null())

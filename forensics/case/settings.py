@@ -17,6 +17,8 @@ from forensics.store.run import Run, derived
 #: Facts of these families are no settings of the training.
 _NOT_OF_TRAINING = ("versions", "weights", "tokenizer", "generation", "progress", "evals", "success")
 _ON = ("true", "1", "yes", "on")
+#: So many keys are asked for each setting at once: the pattern of all settings takes as long to compile.
+_FEW = 50
 #: Values that say nothing.
 NOTHING = ("", "null", "none", "-1")
 #: Values that turn a setting off.
@@ -68,7 +70,7 @@ def _keys(run: Run) -> Mapping[str, tuple[str, ...]]:
     if "facts" not in run.frames:
         return {}
     whole = _facts(run)["whole"].drop_nulls().unique(maintain_order=True)
-    hits = whole.filter(whole.str.contains(_any())).to_list()
+    hits = (whole if len(whole) <= _FEW else whole.filter(whole.str.contains(_any()))).to_list()
     if not hits:
         return {}
     stating = {name: tuple(key for key in hits if pattern.search(key)) for name, pattern in _each().items()}

@@ -26,12 +26,17 @@ class Said(Struct, frozen=True):
 def configured(run: Run, what: str) -> Said | None:
     """Give the value of a setting; None when no file or several different values say it."""
     rows = _stated(run, what)
+    if rows.is_empty():
+        return None
     same = rows["number"] if rows["number"].null_count() == 0 else rows["value"]
     return _first(rows) if same.n_unique() == 1 else None
 
 
 def _stated(run: Run, what: str) -> pl.DataFrame:
-    rows = stated(run, what).filter(~pl.col("said").is_in(NOTHING))
+    every = stated(run, what)
+    if every.is_empty():  # most runs state few settings, and a query costs whatever it holds
+        return every
+    rows = every.filter(~pl.col("said").is_in(NOTHING))
     return rows.with_columns(number=pl.col("said").cast(pl.Float64, strict=False))
 
 

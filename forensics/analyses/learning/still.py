@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from forensics.analyses.learning.losses import Loss, losses
 from forensics.case.curves.loss import Curve, beside
-from forensics.case.series import metric_rows
-from forensics.knowledge.vocabulary import words_for
+from forensics.case.series import holding, metric_rows
 from forensics.stats.spread import Floats, median_of
 from forensics.store.run import Run
 
@@ -120,9 +119,7 @@ _CHANCE = 0.5
 
 def has_idle_score(run: Run, fewest: int) -> bool:
     """Whether every score of the run that has so many records stayed at its first level, and there is one."""
-    rows = metric_rows(run, pl.col("raw_name").str.contains(words_for("score"))).filter(
-        pl.col("value_class") == "finite"
-    )
+    rows = metric_rows(run, holding(run, "score", "raw_name")).filter(pl.col("value_class") == "finite")
     own = rows.sort("source", "seq").group_by("source", "raw_name", "rank", maintain_order=True).agg("value").collect()
     series = [np.asarray(values, dtype=np.float64) for values in own["value"].to_list() if len(values) >= fewest]
     return bool(series) and all(map(_is_idle, series))

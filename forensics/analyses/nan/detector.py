@@ -188,7 +188,10 @@ def named_operation(run: Run) -> Named | None:
     text, attrs = pl.col("text").fill_null(""), pl.col("attrs").fill_null("")
     nan = attrs.str.contains(_NAN_SHAPE) | pl.col("code").str.ends_with(".nan") | (pl.col("code") == "traceback")
     named = pl.coalesce(attrs.str.extract(_OP), *(text.str.extract(p) for p in (_BACKWARD, _NAMED)))
-    rows = run.scan("events").filter(nan).with_columns(named=named).sort("source", "line", "seq").collect()
+    told = run.scan("events").filter(nan).sort("source", "line", "seq").collect()
+    if told.is_empty():  # the patterns below take 4 ms to compile
+        return None
+    rows = told.with_columns(named=named)
     first = rows.filter(pl.col("named").is_not_null()).head(1)
     if first.is_empty():
         return None

@@ -13,9 +13,8 @@ from forensics.case.epochs import counts_epochs
 from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.case.joined.stores import counted
 from forensics.case.nonfinite import BAD_CLASSES, series_of, watched, watched_series
-from forensics.case.series import metric_rows
+from forensics.case.series import holding, metric_rows
 from forensics.case.steps import SERIES, at, by_record
-from forensics.knowledge.vocabulary import words_for
 from forensics.model import Evidence, EvidenceRole, Onset
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -206,7 +205,7 @@ def lost_together(run: Run) -> Iterator[Candidate]:
     """Give the place where most series of a source that logs no loss became NaN at once, and stayed so."""
     least = run.threshold(Shares).lost_records
     known = watched_series(run)["source"].unique().to_list()
-    objective = ~pl.col("source").is_in(known) & ~pl.col("name").str.contains(words_for("no_objective"))
+    objective = ~pl.col("source").is_in(known) & ~holding(run, "no_objective")
     table = series_of(run, objective, {}).filter(pl.col("n") > least)
     lost = (pl.col("n_after") == 0) & (pl.col("n_bad") >= least) & (pl.col("n_bad") == pl.col("n") - pl.col("n_before"))
     for (source, attempt), part in table.group_by("source", "attempt", maintain_order=True):

@@ -22,11 +22,10 @@ from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.work import per_work, work_of
 from forensics.case.checkpoints import known
 from forensics.case.processes.attempts import Cut, attempts
-from forensics.case.series import index_of, keys_of, metric_rows, placed_rows, standing_in
+from forensics.case.series import holding, index_of, keys_of, metric_rows, placed_rows, standing_in
 from forensics.case.steps import first_of_each, key_of, only, ordered, parts, where
 from forensics.dialects.names import is_anew
 from forensics.io.columns import as_column
-from forensics.knowledge.vocabulary import words_for
 from forensics.stats.spread import Floats, each_once, median_of
 from forensics.store.packed import PLACE, Packed
 from forensics.store.run import Run, derived
@@ -227,7 +226,7 @@ def _bar_clocks(run: Run) -> Iterator[Clock]:
 
 def _wall_clocks(run: Run) -> Iterator[Clock]:
     """Clocks from the times of the records themselves, of the name that each source printed most often."""
-    training = ~pl.col("name").str.contains(words_for("of_machine_or_evaluation"))
+    training = ~holding(run, "of_machine_or_evaluation")
     known = keys_of(run).filter(training & (pl.col("n_timed") > 0)).with_columns(pl.col("attempt").fill_null(0))
     counts = known.group_by(*_GROUP, "raw_name", maintain_order=True).agg(pl.col("n_timed").sum())
     tops = counts.sort("n_timed", descending=True, maintain_order=True).unique(_GROUP, keep="first")

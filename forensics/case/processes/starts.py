@@ -133,6 +133,7 @@ class _Done(Struct, frozen=True):
 _NOTHING = _Done(np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 
+@derived
 def _signs(run: Run) -> pl.DataFrame:
     code = pl.col("code")
     told = [_HEAD, *_strong(), *telling("loaded"), *telling("started")]

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from forensics.analyses.nan.kind import Alarm, kind_of
 from forensics.analyses.nan.onset import NanOnset, lost
-from forensics.case.series import metric_rows
+from forensics.case.series import holding, metric_rows
 from forensics.case.steps import SERIES, ordered
 from forensics.knowledge.ranges import range_of
 from forensics.knowledge.vocabulary import words_for
@@ -159,7 +159,7 @@ def logprobs_fell(run: Run, found: NanOnset, cfg: Fall) -> Findings:
 def _fallen_of(run: Run, found: NanOnset, cfg: Fall) -> Iterator[tuple[float, Row, float]]:
     """Each one that fell: how many times, the record where it began to lie there, and its level before."""
     row = found.first.row
-    own = pl.col("raw_name").str.contains(words_for("log_probability")) & (pl.col("source") == row["source"])
+    own = holding(run, "log_probability", "raw_name") & (pl.col("source") == row["source"])
     rows = ordered(metric_rows(run, own).filter(pl.col("value").is_finite() & (pl.col("seq") < row["seq"]))).collect()
     for series in rows.partition_by(*SERIES, maintain_order=True):
         if series.height < cfg.records:

@@ -6,11 +6,10 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.traces.gpu_clocks import Throttled, throttled
-from forensics.case.series import metric_rows
+from forensics.case.series import holding, metric_rows
 from forensics.case.settings import settings
 from forensics.case.steps import ordered
 from forensics.knowledge.ranges import range_of
-from forensics.knowledge.vocabulary import words_for
 from forensics.patterns import lazily
 from forensics.rules.kit import Findings, Onset, Run, proof, rule
 
@@ -76,7 +75,7 @@ class Utilisation(Struct, frozen=True):
 @rule("SLO008 low-mfu", "metrics facts", cause="low_mfu")
 def low_mfu(run: Run, cfg: Utilisation) -> Findings:
     """Find the lowest median utilisation that a source prints."""
-    named = pl.col("name").str.contains(words_for("utilisation"))
+    named = holding(run, "utilisation")
     rows = ordered(metric_rows(run, named).filter((pl.col("value") > 0) & pl.col("value").is_finite())).collect()
     for _, part in rows.group_by(["source", "raw_name"], maintain_order=True):
         late = part.slice(part.height // 10)

@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 
 from forensics.case import series
 from forensics.case.series import (
+    holding,
     index_of,
     keys_of,
     metric_records,
@@ -212,3 +213,12 @@ def test_rows_are_sorted_whether_or_not_they_were(shuffled: bool) -> None:
     assert_frame_equal(by_record(given.lazy()).collect(), filled.sort("seq", maintain_order=True))
     firsts = filled.unique("at", keep="first", maintain_order=True)
     assert_frame_equal(first_of_each(filled, "at"), firsts)
+
+
+def test_series_are_chosen_by_the_words_of_their_names_and_one_without_a_name_is_not() -> None:
+    names = ["mfu", "train/mfu", "loss", None]
+    frame = pl.DataFrame({"source": "a", "seq": range(4), "step": 1, "name": names, "raw_name": names, "value": 0.5})
+    run = run_of("a", {"metrics": frame.with_columns(value_class=pl.lit("finite"))})
+    assert metric_rows(run, holding(run, "utilisation")).collect()["name"].to_list() == ["mfu", "train/mfu"]
+    assert metric_rows(run, ~holding(run, "utilisation", "raw_name")).collect()["name"].to_list() == ["loss"]
+    assert metric_rows(run, holding(run, "fp8")).collect().is_empty()

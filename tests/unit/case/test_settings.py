@@ -17,11 +17,13 @@ def run_with(*facts: tuple[str, str], family: str = "config") -> Run:
     return run_of("a", {"facts": pl.DataFrame(rows)})
 
 
+@pytest.mark.parametrize("others", [0, 60])
 @pytest.mark.parametrize(
     "key", ["max_grad_norm", "trainer.gradient_clip_val", "clip-grad", "optimizer/clip_grad_norm", "grad_clip.value"]
 )
-def test_a_setting_is_known_by_each_of_its_names(key: str) -> None:
-    assert settings(run_with((key, "0.5")))["clip"] == Setting(key, "0.5", "c.yaml:1")
+def test_a_setting_is_known_by_each_of_its_names_beside_few_keys_and_many(key: str, others: int) -> None:
+    run = run_with((key, "0.5"), *((f"layer.{n}.max_grad_norms", "1") for n in range(others)))
+    assert settings(run) == {"clip": Setting(key, "0.5", "c.yaml:1")}
 
 
 def test_a_setting_that_files_disagree_on_is_left_out() -> None:
