@@ -151,6 +151,14 @@ def canonical(printed: str) -> Name:
     return _by_words().get(_words(key)) or _sized(key) or Name(printed.strip())
 
 
+def of_pair(printed: str, before: str) -> str:
+    """A name that says only on which data (`val`), with the quantity of the one before it (`loss train`)."""
+    words = _words(before).split("_")
+    quantity = [word for word in words if _groups().get(word) != "own"]
+    is_second = _groups().get(printed.strip().lower()) == "eval" and 0 < len(quantity) < len(words)
+    return " ".join([printed, *quantity]) if is_second else printed
+
+
 def unit_of(cell: str) -> str:
     """The unit of bytes or of time behind the number of a cell (`4100MB`, `0.5 ms`); empty where none is."""
     found = _WITH_UNIT.fullmatch(cell.strip())

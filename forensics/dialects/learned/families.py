@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
-from forensics.dialects.names import measured
+from forensics.dialects.names import measured, of_pair
 from forensics.dialects.spec import NS, RESERVED, Line, N, Name
 from forensics.patterns import lazily
 
@@ -92,7 +92,7 @@ def as_line(family: Family) -> Line:
             continue
         group = role or groups[column.key]
         if role is None:
-            names[group] = _named(column)
+            names[group] = _named(column, ordered[i - 1].key if i else "")
         text, literal = _lead(column, first=i == 0)
         part = text + _number(column, group)
         limit = _LIMITS.get(role or "")
@@ -109,10 +109,10 @@ def as_line(family: Family) -> Line:
     return Line(meaning, _needle(literals), "".join(parts), names=names)
 
 
-def _named(column: Column) -> Name:
-    """The canonical name by the key, the unit that every number carries, and the numbers themselves."""
+def _named(column: Column, before: str) -> Name:
+    """The canonical name by the key and the one before it, the unit that every number carries, and the numbers."""
     units = {"B" if cell.unit in THOUSANDS else cell.unit for cell in column.cells}
-    return measured(column.key, units, column.values)
+    return measured(of_pair(column.key, before), units, column.values)
 
 
 def group_names(keys: Sequence[str]) -> dict[str, str]:

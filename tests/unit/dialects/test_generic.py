@@ -537,3 +537,17 @@ def test_the_seconds_and_shares_of_a_table_may_carry_their_sign() -> None:
     rows = [f"   {s}  |  {s * 0.5}  |  73.50%  |  93.6s" for s in STEPS]
     found = read(["Epoch  |  Train loss  |  Valid acc  |  Dur", *rows])
     assert found.filter(pl.col("name") == "Dur")["value"].to_list() == [93.6] * len(STEPS)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("it {s} | loss train: {v}, val: {w}", "eval_loss"),
+        ("it {s} | train loss: {v}, val: {w}", "eval_loss"),
+        ("it {s} | loss: {v}, val: {w}", "val"),
+        ("it {s} | acc train: {v}, val: {w} | loss 2.1", "val acc"),
+    ],
+)
+def test_what_stands_behind_a_value_of_training_counts_the_same_on_other_data(line: str, name: str) -> None:
+    found = read([line.format(s=step, v=step * 0.5, w=step * 0.25) for step in STEPS])
+    assert found.filter(pl.col("raw_name") == "val")["name"].unique().to_list() == [name]
