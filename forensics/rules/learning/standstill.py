@@ -86,6 +86,7 @@ def _finding(run: Run, curve: Curve, trend: Trend, schedule: Schedule, cfg: Plat
         severity="warning" if high else "info",
         confidence="medium" if high else "low",
         cause=reason.cause if reason is not None else "finetune_loss_high" if lost else "plateau",
+        causal="symptom" if reason is None else "root",
         numbers={"level": trend.last, "late_fall": trend.late_fall, "error": trend.late_error},
     )
 

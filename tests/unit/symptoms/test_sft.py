@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -102,6 +103,17 @@ def test_a_plateau_names_the_setting_that_can_hold_the_loss_up(
     assert "Loss stayed at 2." in text
     assert f"({cause}, confidence" in text
     assert fix in text
+
+
+@pytest.mark.parametrize(("warmup", "leads"), [("0.0", "LRN006"), ("0.06", "LRN017")])
+def test_a_plateau_with_its_reason_leads_the_level_that_it_has(tmp_path: Path, warmup: str, leads: str) -> None:
+    values = supervised(loss=noisy(falling(4.1, 3.2, 6.0), 0.02), rate=cosine(2e-4, 800))
+    columns = {"step": range(1, 201)} | {name: [value(n) for n in range(200)] for name, value in values.items()}
+    settings = ADAPTER + f"warmup_ratio: {warmup}\n"
+    files = {"history.json": json.dumps(columns, default=list), "config.yaml": settings}
+    said = report(written(tmp_path, files))
+    assert said.verdict.lead is not None
+    assert said.findings[said.verdict.lead].rule.startswith(leads)
 
 
 def test_a_plateau_at_the_level_of_chat_data_is_no_symptom(tmp_path: Path) -> None:
