@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
 import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.memory.series import Series, series_of
+from forensics.analyses.memory.shape import FEWEST, QUANTUM_GIB, Form
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
 from forensics.rules.kit import Findings, Run, proof, rule
 from forensics.rules.oom import _memory as memory
+from forensics.stats.changes import change_points
+from forensics.stats.spread import median_of
 
 _RESERVED = ("reserved", "peak_reserved")
 
@@ -158,12 +164,14 @@ class DriverCountGrows(Struct, frozen=True):
     """Thresholds of OOM026: records, and the least rise in GiB, above what contexts and communicators add late.
 
     Where nothing of the framework's is logged the rise may be its own: a job that grows into its longest sequences
-    took 0.6 GiB in a golden run that is well.
+    took 0.6 GiB in a golden run that is well. A single jump counts from `jump_gib` on, twice what a context and
+    communicators usually take, and only beside what the allocator reserves.
     """
 
     samples: int = 12
     gib: float = 0.5
     alone_gib: float = 2.0
+    jump_gib: float = 3.0
 
 
 @rule("OOM026 driver-count-grows", "metrics events facts", confidence="medium")
@@ -171,6 +179,8 @@ def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
     """Find the device whose used memory grows most, or what is reserved where it is all that is logged."""
     one = memory.worst(memory.grew(run, ("used",), ("slope", "staircase"), cfg.samples, cfg.gib))
     held = [s for s in series_of(run) if s.meaning.quantity in (*memory.HELD, *_RESERVED) and s.meaning.unit == "GiB"]
+    if one is None and any(s.meaning.quantity in _RESERVED for s in held):
+        one = memory.worst(_jumped(held, run, cfg))
     if one is not None and any(s.form.rise >= _HALF * one.form.rise for s in held):
         one = None
     if one is None and not any(s.meaning.quantity in memory.HELD for s in held):
@@ -181,11 +191,14 @@ def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
     if level is not None:
         words, peak = level.meaning.quantity.replace("_", " "), memory.amount(level, level.peak)
         beside = f", while the framework's {words} memory stays at {peak}"
-    first, last = (memory.amount(one, float(one.y[place])) for place in (one.form.onset or 0, -1))
+    at_once = one.form.kind == "level_shift"
+    first, last = (memory.amount(one, float(one.y[place])) for place in (max((one.form.onset or 0) - at_once, 0), -1))
     severity, died = memory.severity_of(run, one)
     yield driver_count_grows.finding(
-        f"{_counted(one)} climbs from {first} to {last}{beside}{memory.until(one, died)}",
-        "it rises to the end, by more than its noise",
+        f"{_counted(one)} {'jumps' if at_once else 'climbs'} from {first} to {last}{beside}{memory.until(one, died)}",
+        "it rose at once, by more than a context and communicators take, and stayed there"
+        if at_once
+        else "it rises to the end, by more than its noise",
         proof(
             *memory.series_evidence(one, one.form.onset or 0, -1),
             *(() if level is None else memory.series_evidence(level, -1)),
@@ -197,6 +210,19 @@ def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
         cause="device_memory_grows" if level is None else "outside_allocator",
         numbers={"rise_gib": one.form.rise, **memory.reach_numbers(one)},
     )
+
+
+def _jumped(held: Sequence[Series], run: Run, cfg: DriverCountGrows) -> Iterator[Series]:
+    """The devices whose used memory rose once and stayed, after it had room for all that the framework reserves."""
+    reserved = max(one.peak for one in held if one.meaning.quantity in _RESERVED)
+    for one in memory.grew(run, ("used",), ("level_shift", "plateau", "flat"), cfg.samples, 0.0):
+        y = one.y
+        cuts = change_points(y, max(one.form.noise, QUANTUM_GIB))
+        if len(cuts) != 1 or min(cuts[0], len(y) - cuts[0]) < FEWEST:
+            continue
+        before, after = median_of(y[: cuts[0]]), median_of(y[cuts[0] :])
+        if before >= reserved and after - before >= cfg.jump_gib:
+            yield replace(one, form=Form("level_shift", len(y), rise=after - before, onset=cuts[0]))
 
 
 def _counted(one: Series) -> str:

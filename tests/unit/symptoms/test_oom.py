@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from forensics.model import Outcome
 from tests.unit.symptoms.kit import report, told, written
 
 if TYPE_CHECKING:
@@ -295,6 +296,28 @@ def test_used_memory_that_grows_with_the_reservation_is_told_of_the_reservation_
     )
     said = report(written(tmp_path, {"nvidia-smi.csv": used(63, 70), "train.log": grows}))
     assert "OOM026" not in {f.rule for f in said.findings}
+
+
+def jumping(low: float, high: float, at: int, records: int = 60) -> str:
+    first, last = used(low, low, records).splitlines(), used(high, high, records).splitlines()
+    return "\n".join([*first[: at + 1], *last[at + 1 :]]) + "\n"
+
+
+@pytest.mark.parametrize("at", [9, 40])
+def test_a_jump_of_used_memory_beside_a_level_reservation_is_another_program(tmp_path: Path, at: int) -> None:
+    level = peaks(*(48.0,) * 60, tail=" | gpu/reserved_gb=51.0")
+    page = told(written(tmp_path, {"nvidia-smi.csv": jumping(51.6, 58, at), "train.log": level}))
+    assert page.startswith("SUSPECT oom")
+    assert "Used memory of GPU 0 jumps from 51.6 GiB to 58 GiB" in page
+    assert f"(nvidia-smi.csv:{at + 2})" in page
+    assert "nvidia-smi --query-compute-apps=pid,used_memory" in page
+
+
+@pytest.mark.parametrize(("low", "high"), [(51.6, 53.4), (50.2, 56.0)], ids=["communicators", "before it was up"])
+def test_a_jump_that_the_run_can_have_made_itself_is_no_warning(tmp_path: Path, low: float, high: float) -> None:
+    level = peaks(*(48.0,) * 60, tail=" | gpu/reserved_gb=51.0")
+    said = report(written(tmp_path, {"nvidia-smi.csv": jumping(low, high, 20), "train.log": level}))
+    assert said.verdict.outcome is Outcome.CANNOT_SAY
 
 
 SUMMARY = """|===========================================================================|
