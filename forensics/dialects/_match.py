@@ -12,6 +12,7 @@ import polars as pl
 from msgspec import Struct, field
 
 from forensics.dialects import _layouts, _lines, _numbers, _times
+from forensics.dialects.clocks import Calendar
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import RESERVED, TAILS, Dialect, Line, Name
 from forensics.io.columns import as_column
@@ -47,12 +48,12 @@ class Batch(Struct, frozen=True):
 
 
 class How(Struct, frozen=True):
-    """How lines are read: `year` is for stamps that print none; `times` knows where the stamps of these lines are.
+    """How lines are read: `times` knows where the stamps of these lines are, `calendar` what they leave out.
 
     `finite`: a line in which NaN or ±inf is printed, as where a number is missing, does not fit.
     """
 
-    year: int
+    calendar: Calendar
     finite: bool = False
     times: Times | None = None
 
@@ -69,7 +70,7 @@ class Sample(Struct, frozen=True):
 class Learned(Struct):
     """The layouts of one dialect in one file, by kind of line; `fresh` are those that nobody has looked at yet."""
 
-    year: int = 1970
+    calendar: Calendar = Calendar()
     least: int = LEARN_FROM
     layouts: dict[int, list[_layouts.Layout]] = field(default_factory=dict[int, list[_layouts.Layout]])
     fresh: list[Sample] = field(default_factory=list[Sample])
@@ -110,7 +111,7 @@ def _batches(kind: int, line: Line, lines: pl.DataFrame, learned: Learned) -> It
         layouts = learned.layouts.setdefault(kind, [])
         for layout in layouts:
             if lines.height:
-                batch, lines = by_layout(kind, line, lines, layout, How(learned.year))
+                batch, lines = by_layout(kind, line, lines, layout, How(learned.calendar))
                 if batch is not None:
                     yield batch
         while lines.height >= learned.least and len(layouts) < _MOST_LAYOUTS:
@@ -119,11 +120,11 @@ def _batches(kind: int, line: Line, lines: pl.DataFrame, learned: Learned) -> It
                 break
             layouts.append(layout)
             learned.fresh.append(Sample(kind, layout, lines["raw"][0], lines["text"][0]))
-            batch, lines = by_layout(kind, line, lines, layout, How(learned.year))
+            batch, lines = by_layout(kind, line, lines, layout, How(learned.calendar))
             if batch is None:
                 break
             yield batch
-    if lines.height and (batch := _general(kind, line, lines, learned.year)) is not None:
+    if lines.height and (batch := _general(kind, line, lines, learned.calendar)) is not None:
         yield batch
 
 
@@ -155,7 +156,7 @@ def by_layout(
     return Batch(kind, meta, interleaved(named(line, layout), values)), rest
 
 
-def _general(kind: int, line: Line, lines: pl.DataFrame, year: int) -> Batch | None:
+def _general(kind: int, line: Line, lines: pl.DataFrame, calendar: Calendar) -> Batch | None:
     names = groups_of(line.pattern)
     if names:
         groups = lines["text"].str.extract_groups(line.pattern).struct.unnest()
@@ -169,7 +170,7 @@ def _general(kind: int, line: Line, lines: pl.DataFrame, year: int) -> Batch | N
         lines, groups = lines.filter(fits), groups.filter(fits) if names else groups
     return Batch(
         kind,
-        _meta(line, lines, groups, How(year)),
+        _meta(line, lines, groups, How(calendar)),
         of_groups(line, groups) if line.meaning in {"metrics", "clock"} else None,
         claims=line.meaning == "metrics",
     )
@@ -185,9 +186,10 @@ def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, how: How) -> pl
     columns["epoch"] = _numbers.floats(groups["epoch"]) if "epoch" in groups.columns else _nulls(height, pl.Float64())
     columns["path"] = groups["path"] if "path" in groups.columns else _nulls(height, pl.String())
     if "t" in groups.columns:
-        columns["t_ns"] = _times.of_groups(groups["t"], how.year)
+        t_ns = _times.of_groups(groups["t"], how.calendar)
     else:
-        columns["t_ns"] = how.times(lines["raw"]) if how.times is not None else _times.read(lines["raw"], how.year)
+        t_ns = how.times(lines["raw"]) if how.times is not None else _times.read(lines["raw"], how.calendar)
+    columns["t_ns"] = how.calendar.dated(t_ns, lines["byte"])
     columns["text"] = lines["raw"] if line.meaning != "metrics" else _nulls(height, pl.String())
     if "rank" in groups.columns:
         own = _numbers.integers(groups["rank"])

@@ -1,8 +1,8 @@
 """Timestamps of matched lines to nanoseconds since the epoch, read as UTC.
 
 Forms are rows of `stamps.tsv`: `2026-03-28 18:24:52,645`, `W0328 18:24:52.645000`, `[11/07 14:28:51` and others.
-Where no year is printed, the given one is taken. A zone behind the time is not applied: all lines of one file share it,
-and differences are what counts.
+Where no year is printed, the given one is taken; a time without a day is one only where the log's clock is known. A
+zone behind the time is not applied: all lines of one file share it, and differences are what counts.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 import polars as pl
 from msgspec import Struct
 
+from forensics.dialects.clocks import TIME_OF_DAY, Calendar
 from forensics.io.tables import table_rows
 from forensics.patterns import lazily
 
@@ -34,52 +35,57 @@ _FORMS = tuple(
     Form(lazily(pattern), int(width), spelled, year=bool(year))
     for pattern, width, spelled, year, _ in table_rows("forensics.dialects", "stamps.tsv")
 )
+_OF_DAY = Form(lazily(TIME_OF_DAY), 8, "%H:%M:%S", year=False)
 
 
 def _nulls(height: int) -> pl.Series:
     return pl.Series("t_ns", [None], dtype=pl.Int64).new_from_index(0, height)
 
 
-def _first(lines: list[str]) -> tuple[int, Form, int, bool] | None:
+def _first(lines: list[str], calendar: Calendar) -> tuple[int, Form, int, bool] | None:
+    forms = _FORMS if calendar.clock is None else (*_FORMS, _OF_DAY)
     for index, line in enumerate(lines):
         head = line[:400]
-        for form in _FORMS:
+        for form in forms:
             if (found := form.pattern.search(head)) is not None:
-                after = head[found.end() : found.end() + 2]
-                return index, form, found.start(), len(after) == 2 and after[0] in ".," and after[1].isdigit()
+                begin, end = found.span(found.lastindex or 0)
+                after = head[end : end + 2]
+                return index, form, begin, len(after) == 2 and after[0] in ".," and after[1].isdigit()
     return None
 
 
-def read(text: pl.Series, year: int, *, rounds: int = _ROUNDS, looked_at: int = _LOOKED_AT) -> pl.Series:
-    """Time of each line in ns, null where none is found.
+def read(text: pl.Series, calendar: Calendar, *, rounds: int = _ROUNDS, looked_at: int = _LOOKED_AT) -> pl.Series:
+    """Time of each line in ns, null where none is found; one without a day is of 1970-01-01 (`Calendar.dated`).
 
     The layout of the first line that has one (among `looked_at` lines) is tried on all, then that of the first line
     still without a time, in at most `rounds` rounds.
     """
     if not text.null_count():
-        return _times_of(text, year, rounds, looked_at)
+        return _times_of(text, calendar, rounds, looked_at)
     there = text.is_not_null()
-    return _nulls(len(text)).scatter(there.arg_true(), _times_of(text.filter(there), year, rounds, looked_at))
+    return _nulls(len(text)).scatter(there.arg_true(), _times_of(text.filter(there), calendar, rounds, looked_at))
 
 
-def _times_of(text: pl.Series, year: int, rounds: int, looked_at: int) -> pl.Series:
+def _times_of(text: pl.Series, calendar: Calendar, rounds: int, looked_at: int) -> pl.Series:
     """The times of texts none of which is null."""
-    first = _first(text.head(looked_at).to_list())
+    first = _first(text.head(looked_at).to_list(), calendar)
     if not rounds or first is None:
         return _nulls(len(text))
     _, form, at, fraction = first
-    found = _parsed(text, form, at, year, fraction=fraction).rename("t_ns")
+    found = _parsed(text, form, at, calendar.year, fraction=fraction).rename("t_ns")
     missing = found.null_count()
     if not missing or missing == len(text):
         return found
     todo = found.is_null()
-    return found.scatter(todo.arg_true(), _times_of(text.filter(todo), year, rounds - 1, looked_at))
+    return found.scatter(todo.arg_true(), _times_of(text.filter(todo), calendar, rounds - 1, looked_at))
 
 
 def _parsed(lines: pl.Series, form: Form, at: int, year: int, *, fraction: bool) -> pl.Series:
     line = pl.col("line")
     stamp, spelled = line.str.slice(at, form.width), form.spelled
-    if not form.year:
+    if form is _OF_DAY:
+        stamp, spelled = pl.lit("1970-01-01 ") + stamp, f"%Y-%m-%d {spelled}"
+    elif not form.year:
         stamp = pl.lit(f"{year:04d} ") + (stamp.str.zfill(13) if form.width == 12 else stamp)
         spelled = f"%Y {spelled}"
     whole = stamp.str.to_datetime(spelled, strict=False, time_unit="ns").cast(pl.Int64)
@@ -89,27 +95,27 @@ def _parsed(lines: pl.Series, form: Form, at: int, year: int, *, fraction: bool)
     return lines.to_frame("line").select_seq(whole).to_series()
 
 
-def reader_like(sample: str, year: int) -> Callable[[pl.Series], pl.Series]:
+def reader_like(sample: str, calendar: Calendar) -> Callable[[pl.Series], pl.Series]:
     """A reader of lines that differ from `sample` in their digits only: it knows where their time stands, or none."""
-    first = _first([sample])
+    first = _first([sample], calendar)
     if first is not None:
         _, form, at, fraction = first
 
         def there(text: pl.Series) -> pl.Series:
-            found = _parsed(text, form, at, year, fraction=fraction).rename("t_ns")
-            return found if not found.null_count() else read(text, year)
+            found = _parsed(text, form, at, calendar.year, fraction=fraction).rename("t_ns")
+            return found if not found.null_count() else read(text, calendar)
 
         return there
     if _CLOCK.search(sample):
-        return lambda text: read(text, year)
+        return lambda text: read(text, calendar)
     return lambda text: _nulls(len(text))
 
 
-def of_groups(printed: pl.Series, year: int) -> pl.Series:
+def of_groups(printed: pl.Series, calendar: Calendar) -> pl.Series:
     """Times that a dialect's group `t` captured: epoch seconds or milliseconds, or any form that `read` knows."""
     number = printed.cast(pl.Float64, strict=False)
     if number.null_count() == len(number):
-        return read(printed, year)
+        return read(printed, calendar)
     scaled = number.to_frame("v").select(
         v=pl.when(pl.col("v") > 1e17)
         .then(pl.col("v"))

@@ -13,6 +13,7 @@ from forensics.dialects import _counters, _lines, _times, handover, prefixes
 from forensics.dialects._assemble import Memory, Stream, assemble, empty, needs_whole_file
 from forensics.dialects._layouts import Layout
 from forensics.dialects._match import LEARN_FROM, Batch, How, Learned, Sample, by_layout, claims, matches
+from forensics.dialects.clocks import Calendar
 from forensics.dialects.events import signatures
 from forensics.dialects.handover import COUNTED, Drained
 from forensics.dialects.spec import Dialect, Line
@@ -49,7 +50,7 @@ class Direct(Struct, frozen=True):
     how: How
 
 
-def learn(dialects: Sequence[Dialect], line: Line, sample: Sample, year: int) -> Direct | None:
+def learn(dialects: Sequence[Dialect], line: Line, sample: Sample, calendar: Calendar) -> Direct | None:
     """Put the prefix of the sample before its layout; None where a line like it could mean something else besides."""
     if not sample.raw.endswith(sample.text) or "rank" in sample.layout.names:
         return None
@@ -70,7 +71,7 @@ def learn(dialects: Sequence[Dialect], line: Line, sample: Sample, year: int) ->
     layout = Layout("^" + before + sample.layout.pattern.removeprefix("^"), names, of_tail)
     masked = _masked(sample.raw)
     quiet = not any(_masked(stem) in masked for stem in signatures.literals())
-    how = How(year, finite=True, times=_times.reader_like(sample.raw, year))
+    how = How(calendar, finite=True, times=_times.reader_like(sample.raw, calendar))
     word_first = not sample.layout.pattern.startswith("^(") and prefixes.MAY_BEGIN.match(sample.text) is None
     plain = not prefix and not word_first
     return Direct(sample.kind, line, layout, plain, quiet, how)
@@ -124,9 +125,11 @@ class _Held(Struct):
 class Matcher:
     """Several dialects over the blocks of one file, in order; the first that reads a segment's metrics keeps it."""
 
-    def __init__(self, dialects: Sequence[Dialect], *, year: int = 1970, learn_from: int = LEARN_FROM) -> None:
-        """`year` is for timestamps that print none; `learn_from` lines of a kind are worth learning a layout."""
-        self._held = [_Held(d, Learned(year, learn_from)) for d in dialects]
+    def __init__(
+        self, dialects: Sequence[Dialect], calendar: Calendar | None = None, *, learn_from: int = LEARN_FROM
+    ) -> None:
+        """`calendar` is what timestamps leave out; `learn_from` lines of a kind are worth learning a layout."""
+        self._held = [_Held(d, Learned(calendar or Calendar(), learn_from)) for d in dialects]
         #: In which order rows were given, where they count restarts.
         self.drained: list[Drained] = []
         needles = tuple(line.needle for d in dialects for line in d.lines)
@@ -181,7 +184,7 @@ class Matcher:
         every = [other.dialect for other in self._held]
         for sample in held.learned.fresh:
             line = held.dialect.lines[sample.kind]
-            direct = learn(every, line, sample, held.learned.year)
+            direct = learn(every, line, sample, held.learned.calendar)
             if direct is not None:
                 held.directs.append(_Used(direct))
         held.learned.fresh.clear()

@@ -9,6 +9,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.dialects import _counters, _lines, _times, prefixes
+from forensics.dialects.clocks import Calendar
 from forensics.dialects.engine import Matcher, Tables
 from forensics.dialects.events import collectives, elastic, headless, heads, signatures, tracebacks, wrapped
 from forensics.dialects.handover import Handover
@@ -26,11 +27,11 @@ _EVENTS = {
 
 
 class Bounds(Struct, frozen=True):
-    """What may be kept of one file: characters of a quote, lines of a traceback; `year` for stamps that print none."""
+    """What may be kept of one file: characters of a quote, lines of a traceback; and what its stamps leave out."""
 
     quote_chars: int = 400
     traceback_lines: int = 400
-    year: int = 1970
+    calendar: Calendar = Calendar()
 
 
 class Reader:
@@ -44,7 +45,7 @@ class Reader:
         """
         self._bounds = bounds
         self._tasks = tasks
-        self._matcher = Matcher([*dialects, _counters.COUNTERS], year=bounds.year)
+        self._matcher = Matcher([*dialects, _counters.COUNTERS], bounds.calendar)
         self._scanner = signatures.Scanner(quote_chars=bounds.quote_chars)
         self._tracebacks = tracebacks.Assembler(
             most=tracebacks.MOST,
@@ -137,9 +138,10 @@ class Reader:
 
     def _events(self, rows: list[dict[str, Any]]) -> Tables:
         stamped = pl.Series([row["stamped"] for row in rows], dtype=pl.String)
-        t_ns = _times.read(stamped, self._bounds.year, rounds=_LAYOUTS, looked_at=len(rows))
+        t_ns = _times.read(stamped, self._bounds.calendar, rounds=_LAYOUTS, looked_at=len(rows))
         columns = [pl.Series(name, [row[name] for row in rows], dtype=dtype) for name, dtype in _EVENTS.items()]
-        tables = {"events": pl.DataFrame([*columns, t_ns.rename("t_ns")])}
+        frame = pl.DataFrame(columns)
+        tables = {"events": frame.with_columns(t_ns=self._bounds.calendar.dated(t_ns, frame["byte"]))}
         named = collectives.rows_of(rows)
         return tables | ({"collectives": named} if named.height else {})
 

@@ -15,12 +15,13 @@ from msgspec import Struct, field
 
 from forensics import registry
 from forensics.dialects import prefixes, sniff
+from forensics.dialects.clocks import Calendar, clock_of
 from forensics.dialects.events import elastic
 from forensics.dialects.reader import Bounds, Reader
 from forensics.dialects.settings import dumps
 from forensics.formats.kit import NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.facts import ConfigFacts
-from forensics.formats.text.sample import choose, is_text, sampled
+from forensics.formats.text.sample import choose, is_text, parts_of
 from forensics.io.blocks import Block, count_lines
 from forensics.io.limits import DEFAULT, Limits
 from forensics.knowledge.errors import speaking_of
@@ -100,12 +101,13 @@ def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE
         raise NotMine("not a text log")
     mtime_ns = opened.source.mtime_ns
     year = time.gmtime(mtime_ns / 1e9).tm_year if mtime_ns else 1970
-    raw = sampled(opened)
+    parts = parts_of(opened)
+    raw, calendar = sniff.sample_of([part for _, part in parts]), Calendar(year, clock_of(parts))
     tasks = prefixes.numbers_tasks(raw)
     sample, ranks = sniff.bare(raw, tasks=tasks)
-    dialects = choose(registry.load("dialects").dialects, sample, year, ranks)
+    dialects = choose(registry.load("dialects").dialects, sample, calendar, ranks)
     out.format("+".join(d.name for d in dialects) or "text")
-    bounds = Bounds(limits.quote_chars, limits.traceback_lines, year)
+    bounds = Bounds(limits.quote_chars, limits.traceback_lines, calendar)
     reader = Reader(dialects, bounds, tasks=tasks, first_seq=first_seq)
     rank = opened.source.rank if opened.source.rank is not None else _speaker(raw)
     return Log(reader, rank, opened.source.attempt or 0, piece_bytes)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from forensics.dialects import sniff
+from forensics.dialects.clocks import Calendar
 from forensics.dialects.engine import Matcher
 from forensics.dialects.spec import Dialect
 from forensics.io.reading import Opened
@@ -52,30 +53,33 @@ def _is_json_lines(name: str, opened: Opened) -> bool:
     return len(lines) > 2 and all(line.strip().startswith(b"{") and line.strip().endswith(b"}") for line in lines[:2])
 
 
-def sampled(opened: Opened) -> pl.Series:
-    """Segments of head, tail and 64 places between (all of a file up to 1 MiB); a compressed file shows its head."""
+def parts_of(opened: Opened) -> list[tuple[int, bytes]]:
+    """Head, tail and 64 places between (all of a file up to 1 MiB), each where it is; of a compressed file the head."""
     size = opened.size_bytes
     if opened.compression or size <= _WHOLE_BYTES or opened.head(2) in (b"\xff\xfe", b"\xfe\xff"):
-        return sniff.sample_of([opened.text_head(_WHOLE_BYTES)])
+        return [(0, opened.text_head(_WHOLE_BYTES))]
     step = (size - 2 * _END_BYTES) // _SPREAD
-    between = [opened.span(_END_BYTES + i * step, _SPREAD_BYTES) for i in range(_SPREAD)] if step > 0 else []
-    parts = [opened.head(_END_BYTES), *(_inner(part) for part in between), _inner(opened.tail(_END_BYTES))]
-    return sniff.sample_of(parts)
+    places = [_END_BYTES + i * step for i in range(_SPREAD)] if step > 0 else []
+    between = [_inner(place, opened.span(place, _SPREAD_BYTES)) for place in places]
+    return [(0, opened.head(_END_BYTES)), *between, _inner(size - _END_BYTES, opened.tail(_END_BYTES))]
 
 
-def _inner(part: bytes) -> bytes:
+def _inner(place: int, part: bytes) -> tuple[int, bytes]:
     """The whole lines of a piece that was cut anywhere."""
-    return part[part.find(b"\n") + 1 : part.rfind(b"\n") + 1]
+    begin = part.find(b"\n") + 1
+    return place + begin, part[begin : part.rfind(b"\n") + 1]
 
 
-def choose(dialects: Sequence[Dialect], sample: pl.Series, year: int, ranks: pl.Series | None = None) -> list[Dialect]:
+def choose(
+    dialects: Sequence[Dialect], sample: pl.Series, calendar: Calendar, ranks: pl.Series | None = None
+) -> list[Dialect]:
     """The dialects of the sample, best first; last one learned from the lines that they leave.
 
     Where they give no training loss it is learned from all lines; else from those of evaluations only, which a program
     often prints beside what its trainer does. `ranks`: which rank printed each segment, where prefixes tell.
     """
     known = sniff.active(dialects, sample)
-    found = _read(known, sample, year) if known else {}
+    found = _read(known, sample, calendar) if known else {}
     has_loss = bool(found) and sniff.has_loss(_names(found))
     if has_loss:
         claimed = {line for rows in found.values() if "line" in rows.columns for line in rows["line"].to_list()}
@@ -102,13 +106,13 @@ def _of_evaluations(learned: Dialect) -> Dialect | None:
     return replace(learned, lines=lines) if lines else None
 
 
-def _read(dialects: Sequence[Dialect], sample: pl.Series, year: int) -> dict[str, pl.DataFrame]:
+def _read(dialects: Sequence[Dialect], sample: pl.Series, calendar: Calendar) -> dict[str, pl.DataFrame]:
     """What the dialects read of the sample, by table."""
     segments = pl.DataFrame({"text": sample}).with_row_index("seq").with_columns(
         seq=pl.col("seq").cast(pl.Int64), line=pl.col("seq").cast(pl.Int64), byte=pl.lit(0, dtype=pl.Int64),
         raw=pl.col("text"), rank=pl.lit(None, dtype=pl.Int64),
     )  # fmt: skip
-    matcher = Matcher(dialects, year=year)
+    matcher = Matcher(dialects, calendar)
     ready = matcher.feed(segments) + matcher.close()
     names = dict.fromkeys(name for tables in ready for name in tables)
     return {name: pl.concat([tables[name] for tables in ready if name in tables]) for name in names}

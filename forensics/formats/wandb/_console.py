@@ -9,6 +9,7 @@ import polars as pl
 
 from forensics import registry
 from forensics.dialects import sniff
+from forensics.dialects.clocks import Calendar
 from forensics.dialects.reader import Bounds, Reader
 from forensics.formats.rows.out import Out
 from forensics.formats.text.sample import choose
@@ -65,7 +66,7 @@ class Console:
         del self._text[:size]
         if self._reader is None:
             sample = sniff.sample_of([piece])
-            chosen = choose(registry.load("dialects").dialects, sample, self._bounds.year)
+            chosen = choose(registry.load("dialects").dialects, sample, self._bounds.calendar)
             self.dialects = tuple(dialect.name for dialect in chosen)
             self._reader = Reader(chosen, self._bounds)
         self._write(self._reader.feed(piece, offset=self._at, first_line=self._line))
@@ -113,4 +114,4 @@ class Console:
 
 def bounds(quote_chars: int, traceback_lines: int, year: int) -> Bounds:
     """What may be kept of a console, as for a log."""
-    return Bounds(quote_chars, traceback_lines, year)
+    return Bounds(quote_chars, traceback_lines, Calendar(year))

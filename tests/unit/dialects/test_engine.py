@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from forensics.dialects import _layouts, _lines, _numbers, _times, prefixes
+from forensics.dialects.clocks import Calendar
 from forensics.dialects.engine import Matcher, parse_text
 from forensics.dialects.spec import Dialect, Line, N, Name
 
@@ -212,12 +213,12 @@ def test_two_dialects_do_not_both_read_one_line() -> None:
     ],
 )
 def test_times_are_read_in_the_forms_that_trainers_print(line: str, stamp: str) -> None:
-    times = _times.read(pl.Series([line]), 2029).cast(pl.Datetime("ns"))
+    times = _times.read(pl.Series([line]), Calendar(2029)).cast(pl.Datetime("ns"))
     assert times.dt.strftime("%Y-%m-%dT%H:%M:%S%.3f").to_list() == [stamp]
 
 
 def test_a_line_without_a_time_has_none() -> None:
-    assert _times.read(pl.Series(["it 1: loss=2", "step 20240101 12"]), 2029).to_list() == [None, None]
+    assert _times.read(pl.Series(["it 1: loss=2", "step 20240101 12"]), Calendar(2029)).to_list() == [None, None]
 
 
 def test_a_learned_layout_reads_what_the_dialects_pattern_reads() -> None:

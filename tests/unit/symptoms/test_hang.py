@@ -151,3 +151,21 @@ def test_silence_asks_for_the_debug_settings_and_for_the_prefetch_of_fsdp(tmp_pa
     assert text.startswith("FAILED hang")
     assert any("NCCL_DEBUG=INFO and TORCH_DISTRIBUTED_DEBUG=DETAIL" in one.text for one in report(run).verdict.actions)
     assert ("Set async_prefetch: false: with FSDP" in text) == (prefetch == "true")
+
+
+def of_day(minutes: int) -> str:
+    times = [(17 * 3600 + 41 * 60 + 20 * n) for n in range(3 * minutes)]
+    return "".join(
+        f"{t // 3600:02}:{t // 60 % 60:02}:{t % 60:02} | r0 | it {n} | loss {3 - n / 900:.4f}\n"
+        for n, t in enumerate(times, 1)
+    )
+
+
+@pytest.mark.parametrize(("minutes", "outcome"), [(90, "FAILED hang"), (258, "FAILED stopped")])
+def test_times_of_day_tell_how_long_a_job_was_silent_before_its_limit(
+    tmp_path: Path, minutes: int, outcome: str
+) -> None:
+    stopped = "slurmstepd: error: *** JOB 4711 ON node01 CANCELLED AT 2026-03-04T22:00:00 DUE TO TIME LIMIT ***\n"
+    page = told(written(tmp_path, {"slurm-4711.out": of_day(minutes) + stopped}))
+    assert page.startswith(outcome)
+    assert ("Nothing was trained in the last 169 minutes" in page) == (minutes == 90)

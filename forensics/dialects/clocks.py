@@ -1,0 +1,97 @@
+"""The days of a log that prints times without them, from a date in one of its other lines.
+
+Times of day go on from line to line and begin again at midnight. One line that prints a date as well, as a scheduler's
+last one does, says which day each of them is of; where dates disagree, or the times count from the start, none does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from math import ceil, floor
+
+import numpy as np
+import polars as pl
+from msgspec import Struct
+
+from forensics.patterns import lazily
+
+_DAY_S, _DAY_NS = 86400, 86400 * 10**9
+#: Ranks and handlers print a little out of order.
+_SLACK_S = 60.0
+#: A job that begins so soon after midnight counts from its own start.
+_ELAPSED_S = 300.0
+_HEAD_BYTES = 8 << 10
+_FEWEST = 3
+#: At the begin of a line, behind levels, ranks and signs alone.
+TIME_OF_DAY = r"^(?:[^\w\n\r]|_|[A-Z]+[0-9]*\b|rank ?[0-9]+)*?([0-2]\d:[0-5]\d:[0-5]\d)(?=[\],.)|\s])"
+_OF_DAY = lazily(TIME_OF_DAY.encode(), re.MULTILINE)
+_DATED = lazily(rb"(?<!\d)\d{4}[-/][01]\d[-/][0-3]\d[ T][0-2]\d:[0-5]\d:[0-5]\d")
+
+
+class Clock(Struct, frozen=True):
+    """Places in a log, as bytes from its begin, and when what stands there was written."""
+
+    at: tuple[int, ...]
+    t_ns: tuple[int, ...]
+
+    def dated(self, t_ns: pl.Series, byte: pl.Series) -> pl.Series:
+        """Give the times that are of no day (1970-01-01) that of the known place before them, or of the next day."""
+        bare = t_ns.is_between(0, _DAY_NS - 1).fill_null(value=False)
+        if not bare.any():
+            return t_ns
+        time, place = t_ns.filter(bare).to_numpy(), byte.filter(bare).to_numpy()
+        near = np.asarray(self.t_ns)[np.maximum(np.searchsorted(self.at, place, side="right") - 1, 0)]
+        whole = time + np.rint((near - time) / _DAY_NS).astype(np.int64) * _DAY_NS
+        return t_ns.scatter(bare.arg_true(), whole)
+
+
+class Calendar(Struct, frozen=True):
+    """What stamps leave out: the year of those that print none, and the clock of those without a day."""
+
+    year: int = 1970
+    clock: Clock | None = None
+
+    def dated(self, t_ns: pl.Series, byte: pl.Series) -> pl.Series:
+        """Give the times of lines at these places of the log, each of its day."""
+        return t_ns if self.clock is None else self.clock.dated(t_ns, byte)
+
+
+def clock_of(parts: Sequence[tuple[int, bytes]]) -> Clock | None:
+    """Read the clock of a log in parts of it, each with its place; None where it prints none, or nothing dates it."""
+    if not parts or _OF_DAY.search(parts[0][1][:_HEAD_BYTES]) is None:
+        return None
+    told = [(place + m.start(1), _seconds(m[1])) for place, part in parts for m in _OF_DAY.finditer(part)]
+    if len(told) < _FEWEST or told[0][1] < _ELAPSED_S:
+        return None
+    at = np.array([place for place, _ in told])
+    time_s = np.unwrap(np.array([second for _, second in told], np.float64), period=_DAY_S)
+    days = {
+        day
+        for place, part in parts
+        for m in _DATED.finditer(part)
+        if (day := _day_of(place + m.start(), m[0].decode(), at, time_s)) is not None
+    }
+    if len(days) != 1:
+        return None
+    kept = np.flatnonzero(np.diff(time_s // 3600, prepend=np.nan))
+    t_ns = (time_s[kept] + days.pop() * _DAY_S).astype(np.int64) * 10**9
+    return Clock(tuple(at[kept].tolist()), tuple(t_ns.tolist()))
+
+
+def _seconds(printed: bytes) -> int:
+    hours, minutes, seconds = printed.split(b":")
+    return int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+
+
+def _day_of(place: int, printed: str, at: np.ndarray, time_s: np.ndarray) -> int | None:
+    """The day of the first time of a log by a date at some place; None where those before and behind it disagree."""
+    try:
+        date_s = datetime.fromisoformat(re.sub("/", "-", printed)).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+    i = int(np.searchsorted(at, place))
+    days = {floor((date_s + _SLACK_S - time_s[i - 1]) / _DAY_S)} if i else set[int]()
+    days |= {ceil((date_s - _SLACK_S - time_s[i]) / _DAY_S)} if i < len(at) else set[int]()
+    return days.pop() if len(days) == 1 else None

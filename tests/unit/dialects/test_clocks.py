@@ -1,0 +1,71 @@
+"""Times of day: the date that one line of a log prints tells the day of all others, or no day is told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import polars as pl
+import pytest
+
+from forensics.dialects.clocks import clock_of
+
+STOPPED = "slurmstepd: error: *** JOB 41 ON gpu-3 CANCELLED AT 2026-05-07T03:30:00 DUE TO TIME LIMIT ***"
+
+
+def log(first: str, minutes: int, form: str = "{t} | r0 | it {n} | loss 2.1") -> list[str]:
+    """A line a minute, from a time of day on."""
+    began = int(first[:2]) * 60 + int(first[3:])
+    times = [divmod((began + n) % 1440, 60) for n in range(minutes)]
+    return [form.format(t=f"{hour:02}:{minute:02}:07", n=n) for n, (hour, minute) in enumerate(times)]
+
+
+def days_of(lines: list[str]) -> list[str]:
+    """The day and time of the first and the last line that print a time of day; none where no day is told."""
+    text = "\n".join(lines).encode()
+    clock = clock_of([(0, text)])
+    if clock is None:
+        return []
+    at, t_ns = list[int](), list[int]()
+    for line in lines:
+        if line[:1].isdigit() or line.startswith("["):
+            clocked = datetime.fromisoformat(f"1970-01-01 {line.lstrip('[')[:8]}+00:00")
+            at, t_ns = [*at, text.index(line.encode())], [*t_ns, round(clocked.timestamp()) * 10**9]
+    dated = clock.dated(pl.Series(t_ns), pl.Series(at)).cast(pl.Datetime("ns"))
+    return [str(one)[:16] for one in (dated[0], dated[-1])]
+
+
+@pytest.mark.parametrize("form", ["{t} | r0 | it {n}", "[{t}] INFO it {n}", "[{t},120][rank 3] it {n}"])
+def test_the_date_of_a_later_line_is_that_of_the_times_before_it(form: str) -> None:
+    assert days_of([*log("01:10", 90, form), STOPPED]) == ["2026-05-07 01:10", "2026-05-07 02:39"]
+
+
+def test_times_that_pass_midnight_are_of_two_days() -> None:
+    assert days_of([*log("21:00", 300), STOPPED]) == ["2026-05-06 21:00", "2026-05-07 01:59"]
+
+
+def test_a_job_of_two_nights_is_of_three_days() -> None:
+    assert days_of([*log("22:00", 1500), STOPPED])[0] == "2026-05-05 22:00"
+
+
+def test_the_date_of_a_line_above_is_that_of_the_times_behind_it() -> None:
+    assert days_of(["started 2026-05-06 20:59:58", *log("21:00", 300)]) == ["2026-05-06 21:00", "2026-05-07 01:59"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        log("01:10", 90),
+        [*log("00:00", 90), STOPPED],
+        ["data of 2025-11-02 10:00:00", *log("01:10", 90), STOPPED],
+        [f"eta {line}" for line in log("01:10", 90)] + [STOPPED],
+    ],
+    ids=["no date", "since the start", "dates that disagree", "what is left"],
+)
+def test_times_of_no_certain_day_are_none(lines: list[str]) -> None:
+    assert days_of(lines) == []
+
+
+def test_a_date_that_cannot_be_that_of_its_place_is_passed_over() -> None:
+    lines = log("01:10", 90)
+    lines.insert(40, "loaded data/2025-11-02 10:00:00.bin")
+    assert days_of([*lines, STOPPED]) == ["2026-05-07 01:10", "2026-05-07 02:39"]
