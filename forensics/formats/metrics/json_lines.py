@@ -1,7 +1,7 @@
 """JSON records of metrics, each an object with a step: LLaMA-Factory, OpenMMLab, detectron2, RLlib, W&B, custom.
 
 They are lines, or one list, as `json.dump(trainer.state.log_history)` and custom loops write it, or one object with a
-list of each metric, as `json.dump(history.history)` does.
+list of each metric, as `json.dump(history.history)` does. A list or an object of lists may have any name.
 
 NaN may stand as a bare literal or as a string. Nested objects are joined with `/`; a nested `config` becomes facts. A
 record that names a held-out split gets that split before its names. Where a writer counts iterations anew in each
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
@@ -37,6 +38,10 @@ _HEAD_BYTES = 1 << 20
 _MAX_STEPS = ("total_steps", "max_steps")
 _CONFIG = "config"
 _FACTS = 1_000
+_GLOBS = (
+    *("*.jsonl", "scalars.json", "*.log.json", "metrics.json", "result.json", "*_metrics.json"),
+    *("*history.json", "*log.json", "*losses.json"),
+)
 
 
 class _Row(Struct, frozen=True):
@@ -61,19 +66,15 @@ class _State(Struct):
 @ingester(
     "metrics_jsonl",
     version=2,
-    sniff=Sniff(
-        glob=(
-            *("*.jsonl", "scalars.json", "*.log.json", "metrics.json", "result.json", "*_metrics.json"),
-            *("*history.json", "*log.json", "*losses.json"),
-        )
-    ),
+    sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts"),
     growth=8,
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one file of JSON lines, of a list, or of an object of lists.
 
-    Raises `NotMine` when none of the first records is an object with a step and a number beside it.
+    Raises `NotMine` when none of the first records is an object with a step and a number beside it, and for lines under
+    a name that is none of metrics.
     """
     head = opened.text_head(_HEAD_BYTES)
     if may_be_columns(head) and (columns := columns_of(document(opened, limits))) is not None:
@@ -82,6 +83,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         settle_document(opened, out, records=state.seq)
         return
     listed = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+    if not listed and not any(fnmatchcase(opened.source.path.rpartition("/")[2], glob) for glob in _GLOBS):
+        raise NotMine("objects under a name that is none of metrics")
     _sniff([head[begin:end] for begin, end in places(head).spans] if listed else head.split(b"\n"), opened.budget)
     records = JsonList(places(document(opened, limits)), out) if listed else JsonLines(opened, out)
     state = _read(records, opened, MetricRows(out, limits))

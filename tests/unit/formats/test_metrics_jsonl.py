@@ -155,3 +155,16 @@ def test_an_object_of_lists_is_a_record_for_each_place_in_them(run: Run) -> None
 def test_an_object_that_holds_no_two_numbers_of_a_metric_is_left_to_others(data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
         run(read, "history.json", data)
+
+
+LISTED = b'[{"iteration": 1, "loss": 2.5}, {"iteration": 2, "loss": 2.25}]'
+
+
+@pytest.mark.parametrize("data", [LISTED, b'{"step": [1, 2], "loss": [2.5, 2.25]}'])
+def test_records_in_a_list_are_metrics_under_any_name(data: bytes, run: Run) -> None:
+    assert run(read, "out/stats.json", data).points("loss") == [(1, 2.5), (2, 2.25)]
+
+
+def test_one_object_under_a_name_that_is_none_of_metrics_is_left_to_others(run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "out/stats.json", b'{"step": 5, "lr": 0.1}')
