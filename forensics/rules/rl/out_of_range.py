@@ -15,6 +15,8 @@ _ONLY_RED = frozenset(("grad_norm", "entropy"))
 
 #: An entropy that ends so many times higher than it began has risen; noise and warm-up move it by less than a fifth.
 _ROSE = 1.5
+#: It began within this share of the records, of which three are the fewest that a median parts from noise.
+_BEGIN, _FEWEST = 0.1, 3
 
 
 @rule("RLX008 rl-out-of-range", "metrics")
@@ -31,7 +33,7 @@ def out_of_range(run: Run, cfg: Persistence) -> Findings:
             hit = judge(series, row, cfg)
             if hit is None or (row.quantity in _ONLY_RED and not hit.red):
                 continue
-            began = median(hit.rows["value"].head(cfg.window))
+            began = median(hit.rows["value"].head(max(_FEWEST, min(cfg.window, int(_BEGIN * hit.rows.height)))))
             if row.row == "entropy_high" and risen(rewards) is not False and hit.last < _ROSE * began:
                 continue
             told.add(series.raw_name)

@@ -165,6 +165,16 @@ def test_an_entropy_that_falls_at_once_but_not_to_nothing_is_a_warning() -> None
     assert hit.onset.step == 41
 
 
+@pytest.mark.parametrize(("began", "told"), [(0.6, ["RLX008"]), (1.4, [])])
+def test_an_entropy_that_rose_within_the_first_of_few_records_does_not_settle(began: float, told: list[str]) -> None:
+    rises = [1.7 - (1.7 - began) * 0.85**i for i in range(48)]
+    rewarded = [0.1 + 0.01 * i for i in range(48)]
+    step = range(40, 40 * 49, 40)
+    metrics = made({"completions/mean_length": [200.0] * 48, "reward": rewarded, "entropy": rises})
+    steps = pl.col("step").replace_strict(dict(zip(range(1, 49), step, strict=True)), return_dtype=pl.Int64)
+    assert ids(run_of("made", {"metrics": metrics.with_columns(step=steps)})) == told
+
+
 def test_a_kl_that_shoots_up_late_is_a_warning_before_it_is_far() -> None:
     values = [0.05 + 0.001 * i for i in range(60)] + [0.11 * 1.06**i for i in range(40)]
     run = rl_run({"completions/mean_length": [200.0] * 100, "kl": values})
