@@ -210,6 +210,8 @@ def test_two_dialects_do_not_both_read_one_line() -> None:
         ("[E506 07:08:09.250000000 x.cpp:6] it 1", "2029-05-06T07:08:09.250"),
         ("[05/06 07:08:09 x]: it 1", "2029-05-06T07:08:09.000"),
         ("INFO 05-06 07:08:09 it 1", "2029-05-06T07:08:09.000"),
+        ("May 06 07:08:09 gpu-1 it 1", "2029-05-06T07:08:09.000"),
+        ("May  6 07:08:09 gpu-1 it 1", "2029-05-06T07:08:09.000"),
     ],
 )
 def test_times_are_read_in_the_forms_that_trainers_print(line: str, stamp: str) -> None:
