@@ -329,9 +329,15 @@ def _step_role(column: Column, epoch: Column | None) -> str:
         within = stands_for("counter_within_an_epoch", _last_word(column.key)) or bool(column.maxima)
         if within and not falls and not turns and _grows(column):
             return "iter"
-    elif falls and column.maxima and all(values[i - 1] >= 0.8 * column.maxima[i - 1].value for i in falls):
+    elif falls and column.maxima and all(_wraps(column, i) for i in falls):
         return "iter"
     return "step" if _grows(column) else ""
+
+
+def _wraps(column: Column, i: int) -> bool:
+    """Whether a counter fell near its maximum, to where it began or the begin of an epoch; a resume goes on higher."""
+    begin = max(column.values[0], 0.2 * column.maxima[i].value)
+    return column.values[i - 1] >= 0.8 * column.maxima[i - 1].value and column.values[i] <= begin
 
 
 def _grows(column: Column) -> bool:

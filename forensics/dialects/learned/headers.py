@@ -1,4 +1,7 @@
-"""Tables whose names stand once, in a header row: `| step | loss |` or `epoch  train_loss  accuracy`."""
+"""Tables whose names stand once, in a header row: `| step | loss |`, `epoch  train_loss  accuracy` or `step,loss`.
+
+Bars may be those that rich and others draw boxes with, of a header other ones than those of its rows.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from forensics.patterns import lazily
 #: Shares and seconds may carry their sign: `73.50%`, `93.6s`.
 _NUMBER = lazily(rf"^(?:{N})[%s]?$")
 _CLOCK = lazily(r"^\d+(?::\d\d)+$")
+_BARS, _COMMA = "|│┃║", ","
 _MAX_CELLS = 24
 #: TRL's longest name of a metric, `sampling/sampling_logp_difference/mean`, has 38.
 _MAX_NAME_CHARS = 48
@@ -24,10 +28,13 @@ _MAX_NAME_CHARS = 48
 _MAX_HEADERS = 16
 
 
-def _cells(line: str) -> list[str]:
+def _cells(line: str, *, comma: bool) -> list[str]:
+    """The cells of a row: between bars, else commas where its header has them, else blanks."""
     line = line.strip()
-    if "|" in line:
-        return [cell.strip() for cell in line.strip("|").split("|")]
+    if (bar := _between(line)) in _BARS:
+        return [cell.strip() for cell in line.strip(bar).split(bar)]
+    if comma:
+        return [cell.strip() for cell in line.split(_COMMA)]
     return re.split(r"\s{2,}|\t", line) if re.search(r"\S(?:\s{2,}|\t)\S", line) else line.split()
 
 
@@ -51,15 +58,21 @@ def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:
     """Families of rows under a header that names a loss, or a counter and a metric; a counter grows from row to row."""
     seen: set[tuple[str, ...]] = set()
     for i, line in enumerate(lines):
-        named = line.lstrip().lstrip("|").lstrip()[:1]  # a header begins with a name: most lines are not cut for it
-        header = tuple(_cells(line)) if named.isascii() and named.isalpha() and len(line) <= 1000 else ()
+        named = line.lstrip(f" \t{_BARS}")[:1]  # a header begins with a name: most lines are not cut for it
+        comma = _COMMA in line
+        header = tuple(_cells(line, comma=comma)) if named.isascii() and named.isalpha() and len(line) <= 1000 else ()
         if header in seen or not header or not _is_header(header):
             continue
         if len(seen) == _MAX_HEADERS:
             return
         seen.add(header)
-        rows = [cells for text in lines[i + 1 :] if len(cells := _cells(text)) == len(header) and _is_row(cells)]
-        if len(rows) >= repeats and (family := _family(header, rows, _between(line))) is not None:
+        told = [(text, _cells(text, comma=comma)) for text in lines[i + 1 :]]
+        told = [(text, cells) for text, cells in told if len(cells) == len(header) and _is_row(cells)]
+        if len(told) < repeats:
+            continue
+        between = _between(told[0][0])
+        between = _COMMA if comma and between not in _BARS else between
+        if (family := _family(header, [cells for _, cells in told], between)) is not None:
             yield family
 
 
@@ -79,7 +92,7 @@ def _told(rows: Sequence[Sequence[str]], i: int) -> list[str]:
 
 def _between(line: str) -> str:
     """What stands between the cells of every row: one that is NaN throughout has no decimal point."""
-    return next((mark for mark in "|\t" if mark in line), " ")
+    return next((mark for mark in f"{_BARS}\t" if mark in line), " ")
 
 
 def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Family | None:
@@ -102,14 +115,15 @@ def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Fam
     )
     named = group_names(header)
     groups = [roles.get(i, named[cell]) for i, cell in enumerate(header)]
-    bars = between == "|"
-    gap = r"\s*\|\s*" if bars else r"\s+"
+    bar = between if between in _BARS + _COMMA else ""
+    gap = rf"\s*[{bar}]\s*" if bar else r"\s+"
     shown = {i: rf"(?P<{groups[i]}>{N})[%s]?" for i in kept}
     cells = [
         rf"(?:{shown[i]}|{words_for('absent_cell')})" if i in partly else shown.get(i, r"[\d:]+")
         for i in range(len(header))
     ]
-    pattern = (r"^\s*\|?\s*" if bars else r"^\s*") + gap.join(cells) + (r"\s*\|?\s*$" if bars else r"\s*$")
+    edge = rf"\s*[{bar}]?\s*" if bar and bar in _BARS else r"\s*"
+    pattern = f"^{edge}{gap.join(cells)}{edge}$"
     counts = {header[i]: role for i, role in roles.items()}
     return Family(columns, counts, is_metric=True, pattern=pattern, needle=between)
 

@@ -551,3 +551,34 @@ def test_the_seconds_and_shares_of_a_table_may_carry_their_sign() -> None:
 def test_what_stands_behind_a_value_of_training_counts_the_same_on_other_data(line: str, name: str) -> None:
     found = read([line.format(s=step, v=step * 0.5, w=step * 0.25) for step in STEPS])
     assert found.filter(pl.col("raw_name") == "val")["name"].unique().to_list() == [name]
+
+
+@pytest.mark.parametrize(("head", "bar"), [("|", "|"), ("│", "│"), ("┃", "│"), ("║", "║")])
+def test_a_table_may_have_the_bars_of_a_box(head: str, bar: str) -> None:
+    rows = [f"{bar} {s} {bar} {s * 0.5} {bar} 0.80 {bar}" for s in STEPS]
+    rules = ["├──────┼──────┼──────┤"]
+    assert series([f"{head} step {head} loss {head} gnorm {head}", *rules, *rows], "loss") == expected(0.5)
+
+
+@pytest.mark.parametrize("line", ["{s},{v},0.5", "{s}, {v}, 0.5"])
+def test_a_table_that_is_printed_with_commas_is_read(line: str) -> None:
+    assert series(["step,loss,lr", *(line.format(s=s, v=s * 0.5) for s in STEPS)], "loss") == expected(0.5)
+
+
+def test_the_thousands_of_a_table_between_blanks_are_no_cells() -> None:
+    assert series(["step  loss  lr", *(f"{s},000  {s * 0.5}  0.5" for s in STEPS)], "loss") == [
+        (1000 * s, s * 0.5) for s in STEPS
+    ]
+
+
+def test_a_counter_that_a_resume_sets_back_is_no_batch_of_an_epoch() -> None:
+    lives = [*((s, 100) for s in range(2, 101, 2)), *((s, 300) for s in range(72, 301, 2))]
+    rows = series([f"step {s}/{last} loss={s * 0.5}" for s, last in lives], "loss")
+    assert rows == [(s, s * 0.5) for s, _ in lives]
+
+
+@pytest.mark.parametrize("begin", [2, 50])
+def test_a_counter_that_begins_again_at_its_maximum_is_the_batch_of_an_epoch(begin: int) -> None:
+    batches = [s for _ in range(3) for s in range(begin, 101, begin)] * (25 if begin == 50 else 1)
+    rows = series([f"step {s}/100 loss={n * 0.5}" for n, s in enumerate(batches)], "loss")
+    assert [step for step, _ in rows] == [begin * n for n in range(1, len(batches) + 1)]
