@@ -1,7 +1,7 @@
 """JSON records of metrics, each an object with a step: LLaMA-Factory, OpenMMLab, detectron2, RLlib, W&B, custom.
 
 They are lines, or one list, as `json.dump(trainer.state.log_history)` and custom loops write it, or one object with a
-list of each metric, as `json.dump(history.history)` does. A list or an object of lists may have any name.
+list of each metric, as `json.dump(history.history)` does. A list, or an object of lists with steps, may have any name.
 
 NaN may stand as a bare literal or as a string. Nested objects are joined with `/`; a nested `config` becomes facts. A
 record that names a held-out split gets that split before its names. Where a writer counts iterations anew in each
@@ -77,13 +77,15 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     a name that is none of metrics.
     """
     head = opened.text_head(_HEAD_BYTES)
-    if may_be_columns(head) and (columns := columns_of(document(opened, limits))) is not None:
+    named = any(fnmatchcase(opened.source.path.rpartition("/")[2], glob) for glob in _GLOBS)
+    columns = columns_of(document(opened, limits)) if may_be_columns(head) else None
+    if columns is not None and (named or not columns.columns.keys().isdisjoint(STEPS)):
         state = _read(columns, opened, MetricRows(out, limits))
         out.format("json columns")
         settle_document(opened, out, records=state.seq)
         return
     listed = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
-    if not listed and not any(fnmatchcase(opened.source.path.rpartition("/")[2], glob) for glob in _GLOBS):
+    if not listed and not named:
         raise NotMine("objects under a name that is none of metrics")
     _sniff([head[begin:end] for begin, end in places(head).spans] if listed else head.split(b"\n"), opened.budget)
     records = JsonList(places(document(opened, limits)), out) if listed else JsonLines(opened, out)

@@ -165,6 +165,7 @@ def test_records_in_a_list_are_metrics_under_any_name(data: bytes, run: Run) -> 
     assert run(read, "out/stats.json", data).points("loss") == [(1, 2.5), (2, 2.25)]
 
 
-def test_one_object_under_a_name_that_is_none_of_metrics_is_left_to_others(run: Run) -> None:
+@pytest.mark.parametrize("data", [b'{"step": 5, "lr": 0.1}', b'{"betas": [0.9, 0.95], "lr": 0.1}'])
+def test_one_object_under_a_name_that_is_none_of_metrics_is_left_to_others(data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
-        run(read, "out/stats.json", b'{"step": 5, "lr": 0.1}')
+        run(read, "out/stats.json", data)
