@@ -96,6 +96,44 @@ def test_the_phase_is_that_of_the_frames(tmp_path: Path, raised: tuple[str, str]
     assert f"ran out of GPU memory {phase}" in page(tmp_path, ran_out(during, raised))
 
 
+ADAM = ("torch/optim/adamw.py", "_init_group")
+EAGER = ("transformers/models/llama/modeling_llama.py", "eager_attention_forward")
+ALONE = "micro_batch_size: 1\ngradient_accumulation_steps: 16\nsequence_len: 8192\n"
+SHORTER = "Shorten the longest sequence, or pack and cap it (now sequence_len = 8192, config.yaml:3)"
+SHARD = "Shard the optimizer states over the ranks (ZeRO, FSDP), use an 8-bit optimizer, or off-load them"
+
+
+@pytest.mark.parametrize(
+    ("raised", "config", "first"),
+    [
+        (ADAM, "optimizer: adamw_torch\n", SHARD),
+        (ADAM, "deepspeed: deepspeed_configs/zero1.json\n", SHARD),
+        (EAGER, "attn_implementation: eager\ngradient_checkpointing: true\n", "Use a fused attention (sdpa or flash"),
+        (FORWARD, "gradient_checkpointing: false\n", "Turn activation checkpointing on"),
+        (FORWARD, "gradient_checkpointing: true\n", SHORTER),
+    ],
+    ids=["optimizer states", "off-load", "attention", "checkpointing", "sequence"],
+)
+def test_a_batch_of_one_asks_for_what_the_step_holds_besides(
+    tmp_path: Path, raised: tuple[str, str], config: str, first: str
+) -> None:
+    run = written(tmp_path, {"train.log": ran_out(TRAINS, raised), "config.yaml": ALONE + config})
+    assert "ran out of GPU memory in the " in told(run)
+    assert "micro-batch" not in told(run)
+    actions = [one.text for one in report(run).verdict.actions if "what holds the memory" not in one.text]
+    assert first.startswith(actions[0][:30])
+    assert first in told(run)
+
+
+@pytest.mark.parametrize("config", ["attn_implementation: sdpa\n", "attn_implementation: flash_attention_2\n"])
+def test_what_is_fused_or_recomputed_already_is_not_asked_for(tmp_path: Path, config: str) -> None:
+    log = ran_out(TRAINS, ("transformers/models/llama/modeling_llama.py", "forward"))
+    run = written(tmp_path, {"train.log": log, "config.yaml": ALONE + config + "gradient_checkpointing: true\n"})
+    texts = " ".join(action.text for action in report(run).verdict.actions)
+    assert "fused attention" not in texts
+    assert "activation checkpointing" not in texts
+
+
 def test_a_request_where_logits_are_computed_asks_for_the_loss_in_pieces(tmp_path: Path) -> None:
     said = page(tmp_path, ran_out(TRAINS, ("trl/trainer/grpo_trainer.py", "_get_per_token_logps")))
     assert "Compute the logits and the loss in pieces" in said
