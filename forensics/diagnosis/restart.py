@@ -20,7 +20,7 @@ from forensics.case.restart import options_of, restart_command
 from forensics.case.trainers import trainers
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.hosts import host_of
-from forensics.knowledge.restarts import RestartRow, nature_of, restarts
+from forensics.knowledge.restarts import RestartRow, nature_of, restarts, tries_left
 from forensics.model import Finding, Outcome, Verdict
 from forensics.store.run import Run
 
@@ -50,7 +50,7 @@ def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Resta
     return Restart(
         decision=row.decision,
         basis=_basis(row, run, verdict, unusable),
-        tries=max(0, row.tries - stuck + 1),
+        tries=tries_left(nature, stuck),
         command=command,
         change=_change(row, verdict.actions),
         avoid=tuple(dict.fromkeys(_hosts(verdict, findings))) if row.decision == "elsewhere" else (),
@@ -74,7 +74,7 @@ def _basis(row: RestartRow, run: Run, verdict: Verdict, unusable: str) -> str:
     reached = max((one.last for one in tried.every if one.last is not None), default=None)
     bound = verdict.identity.entity if verdict.identity is not None else None
     words = row.says.replace("{stuck}", str(tried.stuck)).replace("{entity}", bound or "it")
-    words = words.replace("{reached}", "their first" if reached is None else str(reached))
+    words = words.replace("{reached}", "the start" if reached is None else f"step {reached}")
     anew = verdict.checkpoint is None and row.decision in {"as_is", "elsewhere"}
     return words + _ANEW.format(state="is usable" if unusable else "was found") if anew else words
 

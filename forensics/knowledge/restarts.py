@@ -2,9 +2,8 @@
 
 A row has an `id`, `decision` (`as_is`, `after_change`, `elsewhere` or `stop`), `says` (why, as half a sentence),
 `source`, and conditions, all of which must hold: `nature` (of the cause), `stuck` (so many attempts in a row got no
-further), and `again` (an earlier attempt failed at the same file, data position or device). `tries` is how many
-attempts may get no further before somebody has to look. The first row that fits decides. The nature of a cause is in
-its own row, else in that of its shape in `shapes.jsonl`:
+further), and `again` (an earlier attempt failed at the same file, data position or device). The first row that fits
+decides. The nature of a cause is in its own row, else in that of its shape in `shapes.jsonl`:
 
 `program` its own error, `numbers` training went wrong, `capacity` it needs more than there is, `checkpoint` a file
 that does not load, `machine` a host, device or link, `passing` somebody did not answer in time, `outside` somebody
@@ -33,7 +32,6 @@ class RestartRow(Row, frozen=True):
     stuck: int = 1
     again: bool = False
     change: bool = False
-    tries: int = 0
 
     def fits(self, nature: str, stuck: int, *, again: bool, change: bool) -> bool:
         """Whether all of its conditions hold."""
@@ -44,6 +42,12 @@ class RestartRow(Row, frozen=True):
 def restarts() -> tuple[RestartRow, ...]:
     """Every row, in the order in which they decide."""
     return rows_of("restarts.jsonl", RestartRow)
+
+
+def tries_left(nature: str, stuck: int) -> int:
+    """How many more attempts may get no further before a row for stuck ones decides; 0 where no row asks that."""
+    limits = [row.stuck for row in restarts() if nature in row.nature and row.stuck > 1]
+    return max(0, min(limits, default=stuck) - stuck)
 
 
 def nature_of(cause: str, shape: str) -> str:

@@ -45,7 +45,7 @@ def test_the_text_has_the_reason_the_change_and_the_command_whole(call: Call) ->
 
 def test_tries_and_a_start_without_a_checkpoint_are_said(call: Call) -> None:
     told = " ".join(call("restart", RUNS / "stopped-time-limit").out.split())
-    assert "10 more attempts may fail without getting further" in told
+    assert "2 more attempts may fail without getting further" in told
     assert "no checkpoint was found, so it may begin anew" in told
 
 

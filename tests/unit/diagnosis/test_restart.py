@@ -40,23 +40,31 @@ def test_a_history_of_attempts_is_decided_by_its_failure_and_its_progress(seed: 
     assert decided(story.write(tmp_path)).decision == story.expected, story
 
 
-@pytest.mark.parametrize(("kind", "tries"), [("passing", 3), ("unclear", 2), ("machine", 2), ("program", 0)])
-def test_a_first_failure_leaves_the_tries_of_its_row(kind: str, tries: int, tmp_path: Path) -> None:
-    assert decided(stuck(kind, 120).write(tmp_path)).tries == tries
+@pytest.mark.parametrize(
+    ("kind", "tries"), [("passing", 2), ("unclear", 1), ("machine", 2), ("preempted", 2), ("program", 0)]
+)
+def test_a_first_failure_leaves_the_tries_after_which_a_row_for_stuck_attempts_decides(
+    kind: str, tries: int, tmp_path: Path
+) -> None:
+    (first := tmp_path / "first").mkdir()
+    (last := tmp_path / "last").mkdir()
+    assert decided(stuck(kind, 120).write(first)).tries == tries
+    again = decided(stuck(kind, *[120] * (tries + 1)).write(last))
+    assert (again.decision in {"stop", "after_change"}, again.tries) == (True, 0)
 
 
 def test_each_attempt_that_gets_no_further_takes_one_try(tmp_path: Path) -> None:
-    assert decided(stuck("passing", 120, 120).write(tmp_path)).tries == 2
+    assert decided(stuck("passing", 120, 120).write(tmp_path)).tries == 1
 
 
 def test_an_attempt_that_gets_further_gives_all_tries_back(tmp_path: Path) -> None:
-    assert decided(stuck("passing", 120, 120, 170).write(tmp_path)).tries == 3
+    assert decided(stuck("passing", 120, 120, 170).write(tmp_path)).tries == 2
 
 
 def test_the_third_end_at_one_step_is_no_passing_failure(tmp_path: Path) -> None:
     restart = decided(stuck("passing", 120, 120, 120).write(tmp_path))
     assert (restart.decision, restart.tries) == ("stop", 0)
-    assert restart.basis == "3 attempts ended at the same step: the failure does not pass by itself"
+    assert restart.basis == "3 attempts got no further than step 120: the failure does not pass by itself"
 
 
 def test_preemptions_that_come_before_the_next_checkpoint_ask_for_saves(tmp_path: Path) -> None:
