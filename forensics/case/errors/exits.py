@@ -3,7 +3,8 @@
 torchrun tells whose failure it saw first and lists one of each worker, srun prints a line for each task, mpirun one for
 a rank that a signal ended. An exit by SIGTERM (-15) is the launcher's own tear-down. One by SIGKILL is that too where
 the launcher says that the process did not react to SIGTERM: it was stuck. What a signal ended after the scheduler said
-that a node is lost was ended for that. A rank that a list of failures leaves out ended with code 0.
+that a node is lost was ended for that. A rank that a list of failures leaves out ended with code 0. The ends of an
+attempt that a later one went on from are not those of the run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from msgspec import Struct
 
 from forensics.case.errors.kinds import attributes
 from forensics.case.errors.launchers import last_end, of_later_group
+from forensics.case.processes.attempts import attempts
 from forensics.case.rank_spans import listed
 from forensics.dialects.events.elastic import FAILURE
 from forensics.knowledge.errors import telling
@@ -90,10 +92,13 @@ def exits(run: Run) -> Exits:
     told = [(row, attributes(row["attrs"])) for row in rows.iter_rows(named=True)]
     forced = {attrs.get("pid") for row, attrs in told if row["code"] in forcing}
     tables = any(row["code"] == FAILURE for row, _ in told)
+    tried = attempts(run)
     found: dict[int, Exit] = {}
     for row, attrs in told:
         # under torchrun a task of srun is an agent and no rank
         if (tables and row["code"] in telling("exit_of_tasks")) or of_later_group(run, row["source"], row["line"]):
+            continue
+        if tried.is_over(row["source"], line=row["line"], t_ns=row["t_ns"]):
             continue
         since = lost.get(row["source"])
         after_loss = since is not None and row["line"] is not None and row["line"] > since

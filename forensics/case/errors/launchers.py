@@ -115,7 +115,7 @@ def of_later_group(run: Run, source: str, at: int | None) -> bool:
 
 
 def _deciding(run: Run, tried: Attempts, ends: Sequence[GroupEnd]) -> GroupEnd | None:
-    """Give the first end after the last attempt that trained began, unless the log went on after it."""
+    """Give the first end after the last attempt that trained began, unless the log or a later attempt went on."""
     marks = marks_of(run)
     last = max((one.number for one in tried.every if one.records >= GOES_ON_RECORDS), default=0)
     if ends[0].source in tried.cuts:
@@ -124,7 +124,8 @@ def _deciding(run: Run, tried: Attempts, ends: Sequence[GroupEnd]) -> GroupEnd |
         found = ends[min(last, len(ends) - 1)]
     trained = marks.steps_of(found.source).at_least(SURVIVED_STEPS, after=found.line)
     finished = any(mark.source == found.source and mark.at > found.line for mark in marks.successes)
-    return None if trained or finished else found
+    over = tried.is_over(found.source, line=found.line, t_ns=found.t_ns)
+    return None if trained or finished or over else found
 
 
 def _highest_rank(run: Run) -> int:

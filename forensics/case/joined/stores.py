@@ -23,6 +23,7 @@ from forensics.case.joined._strands import (
     is_core,
     is_measured,
     keeps_console,
+    kind_of,
     strands,
 )
 from forensics.case.series import metric_records, metric_rows, record_pieces
@@ -37,6 +38,7 @@ __all__ = [
     "counted",
     "counted_record_pieces",
     "counted_records",
+    "kind_of",
     "stores_of",
 ]
 

@@ -17,9 +17,10 @@ import polars as pl
 from msgspec import Struct, field
 
 from forensics.case.end_markers import is_end
+from forensics.case.joined.stores import kind_of, stores_of
 from forensics.case.processes.launches import launches
 from forensics.case.processes.lives import Boundary, Life, boundaries, is_new, lives, steps_of_copies, steps_of_launches
-from forensics.case.processes.starts import Start, openings, starts
+from forensics.case.processes.starts import Start, is_failure, openings, starts
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
 from forensics.store.run import Run, derived
@@ -151,11 +152,13 @@ def _reached(cut: Cut, line: int | None, byte: int | None) -> bool:
 @derived
 def attempts(run: Run) -> Attempts:
     """Give the attempts of a run."""
-    inside, edges, launched = starts(run), boundaries(run), launches(run)
+    inside, edges = starts(run), boundaries(run)
     joins = [edge for edge in edges if edge.before.source != edge.after.source]
     fresh = _counts_anew(run, inside, edges)
     inside = {source: kept for source, own in inside.items() if (kept := tuple(s for s in own if s not in fresh))}
-    base = _bases(inside, joins) | {**launched}
+    launched = _spaced(launches(run), inside)
+    base = _bases(inside, joins, launched)
+    base |= _as_copies(run, inside, base)
     copies = [(start, step) for start, step in steps_of_copies(run) if start.source not in {*inside, *base}]
     last = max((base.get(source, 0) + len(inside.get(source, ())) for source in {*inside, *base}), default=0)
     if not inside and not base and not copies:
@@ -163,9 +166,9 @@ def attempts(run: Run) -> Attempts:
     count = 1 + max(last, len(copies))
     base |= {start.source: count - len(copies) + i for i, (start, _) in enumerate(copies)}
     cuts = {source: _cuts(source, inside.get(source, ()), base, count) for source in {*inside, *base}}
-    begins = _begins(run, cuts, inside, joins, count)
+    begins = _begins(run, cuts, inside, joins, launched)
     loaded = {number: start.step for number, start in enumerate(begins) if start is not None and start.step}
-    loaded |= {launches(run)[start.source]: int(step) - 1 for start, step in steps_of_launches(run)}
+    loaded |= {launched[start.source]: int(step) - 1 for start, step in steps_of_launches(run)}
     loaded |= {base[start.source]: int(step) - 1 for start, step in copies}
     cuts |= _by_steps(run, cuts, loaded)
     return Attempts(_described(run, cuts, begins), cuts)
@@ -214,20 +217,51 @@ def _is_told(edge: Boundary, inside: Mapping[str, Sequence[Start]]) -> bool:
     return any(old.first < (s.step or 0) <= old.last + 2 * max(old.every, 1) for s in others)
 
 
-def _bases(inside: Mapping[str, Sequence[Start]], joins: Sequence[Boundary]) -> dict[str, int]:
+def _spaced(launched: Mapping[str, int], inside: Mapping[str, Sequence[Start]]) -> dict[str, int]:
+    """The number of the first attempt of each launch: in the log of one, others may have begun."""
+    own = dict[int, int]()
+    for source, number in launched.items():
+        own[number] = max(own.get(number, 0), len(inside.get(source, ())))
+    before = {number: number + sum(own[earlier] for earlier in own if earlier < number) for number in own}
+    return {source: before[number] for source, number in launched.items()}
+
+
+def _bases(
+    inside: Mapping[str, Sequence[Start]], joins: Sequence[Boundary], launched: Mapping[str, int]
+) -> dict[str, int]:
     """The number of the first attempt of each source that goes on from another, or that another goes on from.
 
-    Two sources of a rank that went on from one checkpoint are one attempt after the other.
+    Two sources of a rank and of one kind that went on from one checkpoint are one attempt after the other.
     """
-    base: dict[str, int] = {}
-    taken: dict[tuple[int | None, int], str] = {}
+    base = {**launched}
+    taken: dict[tuple[int | None, str, int], str] = {}
     for edge in sorted(joins, key=_in_time):  # each source has one parent, which comes before it
-        before = base.setdefault(edge.before.source, 0) + len(inside.get(edge.before.source, ()))
-        number = max(base.get(edge.after.source, 0), before + 1)
-        while taken.setdefault((edge.after.rank, number), edge.after.source) != edge.after.source:
+        old, source = edge.before, edge.after.source
+        before = base.setdefault(old.source, 0) + _begun(inside, old.source, old.seq_first)
+        if source in launched:
+            continue
+        number, kind = max(base.get(source, 0), before + 1), kind_of(source)
+        while taken.setdefault((edge.after.rank, kind, number), source) != source:
             number += 1
-        base[edge.after.source] = number
+        base[source] = number
     return base
+
+
+def _as_copies(run: Run, inside: Mapping[str, Sequence[Start]], base: Mapping[str, int]) -> dict[str, int]:
+    """The number of the first attempt of each source that nothing places and that a placed one holds in full."""
+    found: dict[str, int] = {}
+    for match in [m for link in stores_of(run).links for m in link.same] if base else ():
+        (a, at_a), (b, at_b) = (match.a.source, match.first[0]), (match.b.source, match.first[1])
+        for own, seq, other, place, covered in (a, at_a, b, at_b, match.covers_a), (b, at_b, a, at_a, match.covers_b):
+            if covered and own not in base and other in base:
+                number = base[other] + _begun(inside, other, place) - _begun(inside, own, seq)
+                found.setdefault(own, max(number, 0))
+    return found
+
+
+def _begun(inside: Mapping[str, Sequence[Start]], source: str, seq: int) -> int:
+    """How many processes had begun inside of a source before a place of it."""
+    return sum(start.seq <= seq for start in inside.get(source, ()))
 
 
 def _in_time(edge: Boundary) -> tuple[int, int, list[tuple[int, str]]]:
@@ -250,12 +284,12 @@ def _begins(
     cuts: Mapping[str, Sequence[Cut]],
     inside: Mapping[str, Sequence[Start]],
     joins: Sequence[Boundary],
-    count: int,
+    launched: Mapping[str, int],
 ) -> list[Start | None]:
     """What says best that each attempt begins: a line with the step that was loaded, with a time, or any."""
-    found: list[list[Start]] = [[] for _ in range(count)]
+    found: list[list[Start]] = [[] for _ in range(1 + max(cut.number for own in cuts.values() for cut in own))]
     first = openings(run)
-    for source, number in launches(run).items():
+    for source, number in launched.items():
         if number:
             found[number].append(first.get(source, Start(source, -1)))
     for source, own in inside.items():
@@ -294,11 +328,6 @@ def _by_steps(run: Run, cuts: Mapping[str, Sequence[Cut]], loaded: Mapping[int, 
         if len(places) > 1:
             found[str(source)] = tuple(places)
     return found
-
-
-def is_failure() -> pl.Expr:
-    """Whether an event is an error of the run's own, or the end of a process that it tells of."""
-    return pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"') | (pl.col("code") == "traceback")
 
 
 def _described(run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Start | None]) -> tuple[Attempt, ...]:

@@ -1,28 +1,42 @@
-"""Launches: the groups of workers that torchrun started, each with a folder of its own, in the order of their starts.
+"""Launches: the processes, or groups of workers, that were started one after the other, in the order of their starts.
 
-An agent keeps `<run id>_<random>/attempt_<n>/<local rank>/`. Attempts of one folder follow each other. Of two folders
-beside each other the later one is another launch of the job where it holds ranks of the earlier one, or begins after
-its last line by training or by loading a checkpoint; else they are two nodes of one launch. What nothing puts in order
-stays one launch.
+Three things tell them. torchrun's agent keeps `<run id>_<random>/attempt_<n>/<local rank>/`: attempts of one folder
+follow each other, and of two folders beside each other the later one is another launch where it holds ranks of the
+earlier one, or begins after its last line by training or by loading a checkpoint; else they are two nodes of one
+launch. Other folders say a number (`attempt_1/`). Logs beside each other whose names differ in their numbers alone, a
+job's id or a time, are of one launch after the other where each but the last ends with a failure, a stop or an end,
+and the clocks part them or, without clocks, the later one loads a checkpoint or has a name that a scheduler gave. What
+nothing puts in order stays one launch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import polars as pl
 from msgspec import Struct
 
-from forensics.case.processes.starts import openings
+from forensics.case.end_markers import is_end
+from forensics.case.processes.starts import is_failure, openings
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 from forensics.values import replace
 
 _FOLDER = lazily(r"^(?P<agent>(?P<parent>.*/)?[^/]+/)attempt_(?P<number>\d{1,6})/\d{1,6}/")
+_NUMBERS = lazily(r"\d+")
+#: A log's name up to its last ending: what a job prints on two streams has one such name. A rotated log has a number
+#: for an ending (`train.log.1`), and goes on from a process that did not end.
+_LOG = lazily(r"^(?P<stem>.*)\.(?P<ending>out|err|log|txt|[oe]\d{1,12})$")
+#: Endings of the files into which schedulers write what a job prints: Slurm's, PBS's and Grid Engine's.
+_OF_SCHEDULERS = lazily(r"out|err|[oe]\d+")
 
 
 class _Agent(Struct, frozen=True):
-    """The folder of one agent: its attempts, the global ranks of its workers, when it printed, and what it loaded."""
+    """What one agent or job wrote: the attempts of its files, the global ranks of its workers, times, what it loaded.
+
+    `dead`: below all that it trained it says how it ended. `order` are the numbers of its name.
+    """
 
     sources: Mapping[str, int]
     ranks: frozenset[int]
@@ -30,6 +44,13 @@ class _Agent(Struct, frozen=True):
     last_ns: int | None
     trains: bool
     loaded: int | None
+    dead: bool = False
+    order: tuple[int, ...] = ()
+
+    @property
+    def timed(self) -> bool:
+        """Whether it says when it printed."""
+        return self.first_ns is not None
 
     def follows(self, before: _Agent) -> bool:
         """Whether it was launched when an earlier one, by the clock, was over."""
@@ -38,45 +59,103 @@ class _Agent(Struct, frozen=True):
         apart = self.first_ns is not None and before.last_ns is not None and self.first_ns > before.last_ns
         return apart and (self.trains or self.loaded is not None)
 
+    def comes_after(self, before: _Agent) -> bool:
+        """Whether its log is of a job that was started when that of an earlier one had died."""
+        if not before.dead:
+            return False
+        if self.first_ns is not None and before.last_ns is not None and self.first_ns != before.last_ns:
+            return self.first_ns > before.last_ns
+        endings = (_LOG.match(source) for source in self.sources)
+        by_scheduler = all(hit is not None and _OF_SCHEDULERS.fullmatch(hit["ending"]) for hit in endings)
+        return self.loaded is not None or by_scheduler
+
 
 @derived
 def launches(run: Run) -> Mapping[str, int]:
     """Give the number of the group of workers that each source belongs to; empty where there is one or none."""
+    table = run.scan("sources").select("source", "rank", "attempt", "ingester").sort("source").collect()
+    known = dict(table.select("source", "rank").iter_rows())
+    return _of_agents(run, known) or _of_folders(table) or _of_jobs(run, table)
+
+
+def _of_agents(run: Run, known: Mapping[str, int | None]) -> Mapping[str, int]:
     folders: dict[str, dict[str, dict[str, int]]] = {}
-    known = dict(run.scan("sources").select("source", "rank").sort("source").collect().iter_rows())
     for source in known:
         if (hit := _FOLDER.match(source)) is not None:
             agents = folders.setdefault(hit["parent"] or "", {})
             agents.setdefault(hit["agent"], {})[source] = int(hit["number"])
     if sum(len({*own.values()}) for agents in folders.values() for own in agents.values()) < 2:
         return {}
-    found = [_numbered(_ordered(list(_agents(run, agents, known)))) for agents in folders.values()]
+    found = [_numbered(_ordered(list(_agents(run, agents.values(), known)))) for agents in folders.values()]
     return max(found, key=lambda one: max(one.values(), default=0))
 
 
-def _agents(run: Run, folders: Mapping[str, Mapping[str, int]], ranks: Mapping[str, int | None]) -> Iterable[_Agent]:
+def _of_folders(table: pl.DataFrame) -> Mapping[str, int]:
+    """The numbers that folders say, from 0 on without a gap."""
+    told = table.filter(pl.col("attempt").is_not_null())
+    numbers = {number: i for i, number in enumerate(sorted({*told["attempt"]}))}
+    places = told.select("source", "attempt").iter_rows() if len(numbers) > 1 else ()
+    return {source: numbers[number] for source, number in places}
+
+
+def _of_jobs(run: Run, table: pl.DataFrame) -> Mapping[str, int]:
+    """The order of logs that jobs of one name wrote beside each other."""
+    families: dict[str, dict[tuple[int, ...], dict[str, int]]] = {}
+    logs = table.filter(pl.col("rank").is_null() & (pl.col("ingester") == "text_log"))["source"]
+    for source in logs:
+        if (hit := _LOG.match(source)) is not None:
+            folder, _, name = hit["stem"].rpartition("/")
+            numbers = tuple(map(int, _NUMBERS.findall(f"{name}.{hit['ending']}")))
+            kind = f"{folder}/{_NUMBERS.sub('#', name)}"
+            families.setdefault(kind, {}).setdefault(numbers, {})[source] = 0
+    found: list[dict[str, int]] = []
+    for jobs in families.values():
+        if len(jobs) > 1 and all(jobs):
+            known = dict.fromkeys(logs)
+            agents = _agents(run, jobs.values(), known)
+            told = [replace(agent, order=order) for agent, order in zip(agents, jobs, strict=True)]
+            found.append(_in_turn(told))
+    return max(found, key=len, default=dict[str, int]())
+
+
+def _in_turn(jobs: Sequence[_Agent]) -> dict[str, int]:
+    """The jobs by launch, in the order of their clocks, else of the numbers in their names; none where two overlap."""
+    timed = all(job.timed for job in jobs)
+    order = sorted(jobs, key=lambda one: ((one.first_ns or 0) if timed else 0, one.order))
+    if not all(after.comes_after(before) for before, after in pairwise(order)):
+        return {}
+    return {source: number for number, job in enumerate(order) for source in job.sources}
+
+
+def _agents(run: Run, folders: Iterable[Mapping[str, int]], ranks: Mapping[str, int | None]) -> Iterable[_Agent]:
     loaded = openings(run)
     spans = {
-        source: (first, last, trains)
-        for source, first, last, trains in pl.concat(
-            run.scan(table).select("source", "t_ns", trains=pl.lit(value=table == "metrics"))
-            for table in ("events", "metrics")
+        source: (first, last, trains, dead)
+        for source, first, last, trains, dead in pl.concat(
+            run.scan(table).select("source", "seq", "t_ns", trains=pl.lit(value=table == "metrics"), ends=ends)
+            for table, ends in (("events", is_failure() | is_end()), ("metrics", pl.lit(value=False)))
         )
         .group_by("source")
-        .agg(first=pl.col("t_ns").min(), last=pl.col("t_ns").max(), trains=pl.col("trains").any())
+        .agg(
+            first=pl.col("t_ns").min(),
+            last=pl.col("t_ns").max(),
+            trains=pl.col("trains").any(),
+            dead=pl.col("seq").filter("ends").max() > pl.col("seq").filter("trains").max().fill_null(-1),
+        )
         .collect()
         .iter_rows()
     }
-    for sources in folders.values():
+    for sources in folders:
         own = [spans[source] for source in sources if source in spans]
         steps = [loaded[source].step or 0 for source in sources if source in loaded]
         yield _Agent(
             sources,
             frozenset(rank for source in sources if (rank := ranks.get(source)) is not None),
-            min((first for first, _, _ in own if first is not None), default=None),
-            max((last for _, last, _ in own if last is not None), default=None),
-            any(trains for _, _, trains in own),
+            min((first for first, _, _, _ in own if first is not None), default=None),
+            max((last for _, last, _, _ in own if last is not None), default=None),
+            any(trains for _, _, trains, _ in own),
             max(steps, default=None),
+            any(dead for _, _, _, dead in own),
         )
 
 

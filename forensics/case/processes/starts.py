@@ -133,6 +133,11 @@ class _Done(Struct, frozen=True):
 _NOTHING = _Done(np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 
+def is_failure() -> pl.Expr:
+    """Whether an event is an error of the run's own, or the end of a process that it tells of."""
+    return pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"') | (pl.col("code") == "traceback")
+
+
 @derived
 def _signs(run: Run) -> pl.DataFrame:
     code = pl.col("code")
@@ -188,7 +193,7 @@ def _activity(run: Run, sources: set[str]) -> dict[str, _Done]:
     mine = pl.col("source").is_in(sorted(sources)) & pl.col("seq").is_not_null()
     saved = pl.col("kind") == "saved"
     stepped = pl.col("step").is_not_null() | pl.col("gstep").is_not_null()
-    bad = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"') | (pl.col("code") == "traceback")
+    bad = is_failure()
     frames = [
         metric_records(run).filter(mine & stepped).select("source", "seq", failed=pl.lit(value=False)),
         metric_rows(run, pl.col("name") == "loss").filter(mine).select("source", "seq", failed=pl.lit(value=False)),

@@ -28,8 +28,8 @@ _STAMP = lazily(
 )
 _WORDS = lazily(rb"[A-Za-z]{3,}[^A-Za-z]+[A-Za-z]{3,}")
 _FRACTION = lazily(rb"\d\.\d|\d/\d|\d%")
-#: An error is no head: another one begins like it.
-_ERROR = b"Traceback (most recent call last)"
+#: An error is no head: another one begins like it. Nor is torchrun's table of failures, one block for each worker.
+_ERRORS = (b"Traceback (most recent call last)", b") local_rank: ", b" (local_rank: ")
 #: Nor is what a step says of numbers that it lost.
 _LOST = lazily(rb"(?i)\b(?:nan|inf)\b|non-?finite")
 _LEAST_BYTES = 12
@@ -83,7 +83,8 @@ def _head_of(head: bytes) -> tuple[tuple[bytes, ...], int]:
         again = any(line == other for other, _ in every)
         if again:
             every = [other for other in every if other[0] != line] or every
-        if len(every) == _LINES or _ERROR in raw or _LOST.search(line) or again or (every and _FRACTION.search(line)):
+        over = len(every) == _LINES or again or (every and _FRACTION.search(line))
+        if over or _LOST.search(line) or any(error in raw for error in _ERRORS):
             break
         if len(line) >= _LEAST_BYTES and _WORDS.search(line):
             every.append((line, at))

@@ -1,4 +1,4 @@
-"""Launches: folders of a launcher beside each other are attempts of one job, or its nodes."""
+"""Launches: folders of a launcher, or logs of jobs, beside each other are attempts of one job, or its nodes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from forensics import pipeline
+from forensics.case.errors.exits import exits
 from forensics.case.processes.attempts import attempts
 from forensics.case.processes.launches import launches
 from forensics.case.processes.lives import lives
@@ -130,3 +131,125 @@ def test_a_later_launch_that_numbers_no_steps_parts_the_records_of_a_file_that_h
     report = pipeline.report_of(run)
     assert next((f.rule for f in report.findings if f.rule.startswith("RSM")), None) == rule
     assert report.verdict.outcome is (Outcome.FAILED if rule else Outcome.HEALTHY)
+
+
+LIMIT = "slurmstepd: error: *** JOB 48300 ON node042 CANCELLED AT 2031-05-06T10:00:09 DUE TO TIME LIMIT ***"
+LOST = ("Traceback (most recent call last):", "FileNotFoundError: [Errno 2] No such file or directory: 'index.npy'")
+
+
+def bare(first: int, last: int) -> list[str]:
+    return [f"step {n} loss: {3 - n / 100:.3f}" for n in range(first, last + 1)]
+
+
+def test_a_job_that_dies_before_its_first_step_is_the_attempt_after_the_one_that_was_stopped(tmp_path: Path) -> None:
+    run = pipeline.ingest_run(
+        place_of(
+            tmp_path,
+            {
+                "slurm-48300.out": [*steps(1, 60, 0), LIMIT],
+                "slurm-48307.out": [at(40, "loading"), at(41, LOST[0]), LOST[1]],
+            },
+        )
+    )
+    assert launches(run) == {"slurm-48300.out": 0, "slurm-48307.out": 1}
+    assert pipeline.report_of(run).verdict.shape is Shape.CRASH
+
+
+def test_the_two_streams_of_a_job_are_one_launch(tmp_path: Path) -> None:
+    files = {"a-48300.out": bare(1, 60), "a-48300.err": [LIMIT], "a-48307.out": bare(1, 20), "a-48307.err": LOST}
+    told = launches(pipeline.ingest_run(place_of(tmp_path, files)))
+    assert told == {"a-48300.out": 0, "a-48300.err": 0, "a-48307.out": 1, "a-48307.err": 1}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"node-1.log": [*steps(1, 60, 0), LIMIT], "node-2.log": [*steps(1, 60, 1), LIMIT]},
+        {"train-1.log": steps(1, 60, 0), "train-2.log": [*steps(61, 90, 20), at(41, LOST[0]), LOST[1]]},
+        {"worker-4711.log": [*bare(1, 9), *LOST], "worker-4712.log": [*bare(1, 9), *LOST]},
+        {"train.log.1": [*bare(1, 9), *LOST], "train.log.2": [*bare(1, 9), *LOST]},
+    ],
+    ids=["of two nodes at one time", "of a process that did not end", "of unknown order", "rotated"],
+)
+def test_logs_of_one_name_are_no_launches(files: Mapping[str, Sequence[str]], tmp_path: Path) -> None:
+    assert launches(pipeline.ingest_run(place_of(tmp_path, files))) == {}
+
+
+def test_logs_without_clocks_follow_each_other_where_the_later_one_loads_a_checkpoint(tmp_path: Path) -> None:
+    files = {"run-4711.log": [*bare(1, 60), *LOST], "run-4715.log": [RESUMED, *bare(61, 90), DONE]}
+    assert launches(pipeline.ingest_run(place_of(tmp_path, files))) == {"run-4711.log": 0, "run-4715.log": 1}
+
+
+def test_folders_that_say_a_number_are_attempts_though_each_begins_anew(tmp_path: Path) -> None:
+    files = {"attempt_0/train.log": [*bare(1, 9), *LOST], "attempt_1/train.log": [*bare(1, 60), DONE]}
+    run = pipeline.ingest_run(place_of(tmp_path, files))
+    assert attempts(run).judged.number == 1
+    assert pipeline.report_of(run).verdict.outcome is Outcome.HEALTHY
+
+
+@pytest.mark.parametrize("off", [0.0, 0.3], ids=["alike", "of another norm"])
+def test_a_second_store_of_each_attempt_makes_no_attempts_of_its_own(off: float, tmp_path: Path) -> None:
+    def told(first: int, last: int) -> list[str]:
+        of = ({"step": n, "train/loss": 3 - n / 100, "grad_norm": 1 + n / 200 + off} for n in range(first, last + 1))
+        return [json.dumps(record) for record in of]
+
+    def printed(first: int, last: int) -> list[str]:
+        return [f"step {n} loss: {3 - n / 100:.3f} grad_norm: {1 + n / 200:.3f}" for n in range(first, last + 1)]
+
+    files = {
+        "run-4711.log": [*printed(1, 60), *LOST],
+        "run-4715.log": ["Resuming from checkpoint checkpoints/step_40 at step 40", *printed(41, 90), *LOST],
+        "m-4711.jsonl": told(1, 60),
+        "m-4715.jsonl": told(41, 90),
+    }
+    tried = attempts(pipeline.ingest_run(place_of(tmp_path, files)))
+    assert [(one.number, one.last, one.failed) for one in tried.every] == [(0, 60, True), (1, 90, True)]
+    assert {source: [cut.number for cut in cuts] for source, cuts in tried.cuts.items()} == {
+        source: [int("4715" in source)] for source in files
+    }
+
+
+def test_a_store_of_all_attempts_is_cut_where_the_logs_of_each_begin(tmp_path: Path) -> None:
+    held = [json.dumps({"step": n, "loss": round(3 - n / 100, 3)}) for n in [*range(1, 61), *range(41, 91)]]
+    files = {
+        "run-4711.log": [*bare(1, 60), *LOST],
+        "run-4715.log": ["Resuming from checkpoint checkpoints/step_40 at step 40", *bare(41, 90), *LOST],
+        "metrics.jsonl": held,
+    }
+    tried = attempts(pipeline.ingest_run(place_of(tmp_path, files)))
+    assert {source: [cut.number for cut in cuts] for source, cuts in tried.cuts.items()} == {
+        "run-4711.log": [0],
+        "run-4715.log": [1],
+        "metrics.jsonl": [0, 1],
+    }
+
+
+FAILED = (
+    "E0506 10:00:09.0 71 torch/api.py:869] failed (exitcode: -6) local_rank: 1 (pid: 4711) of binary: /opt/py/python3",
+    "train.py FAILED",
+    "Root Cause (first observed failure):",
+    "[0]:",
+    "  time      : 2031-05-06_10:00:09",
+    "  rank      : 1 (local_rank: 1)",
+    "  exitcode  : -6 (pid: 4711)",
+    "  traceback : Signal 6 (SIGABRT) received by PID 4711",
+)
+
+
+def test_how_a_rank_of_an_earlier_attempt_ended_is_not_how_the_run_did(tmp_path: Path) -> None:
+    resumed = "Resuming from checkpoint checkpoints/step_40 at step 40"
+    run = pipeline.ingest_run(place_of(tmp_path, {"train.log": [*bare(1, 60), *FAILED, resumed, *bare(41, 90), *LOST]}))
+    assert exits(run).by_rank == {}
+    assert pipeline.report_of(run).verdict.cause == "file_missing"
+
+
+def test_how_a_rank_of_the_last_attempt_ended_is_how_the_run_did(tmp_path: Path) -> None:
+    run = pipeline.ingest_run(place_of(tmp_path, {"train.log": [*bare(1, 60), *FAILED]}))
+    assert {rank: end.code for rank, end in exits(run).by_rank.items()} == {1: -6}
+
+
+def test_a_table_of_failures_has_no_head_that_comes_again(tmp_path: Path) -> None:
+    host = "  host      : node-1.example"
+    first, second = ([*FAILED[3:5], host, f"  rank      : {n} (local_rank: {n})", *FAILED[6:]] for n in (1, 2))
+    run = pipeline.ingest_run(place_of(tmp_path, {"launch.log": [FAILED[0], *first, *second]}))
+    assert len(attempts(run).every) == 1
