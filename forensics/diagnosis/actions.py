@@ -23,7 +23,8 @@ from forensics.case.trainers import trainers
 from forensics.case.world import world
 from forensics.knowledge.causes import FIX, Cause, Remedy, causes, filled
 from forensics.knowledge.errors import ErrorLine, row_for, row_of
-from forensics.knowledge.libraries import is_library_frame, package_of, short_frame
+from forensics.knowledge.libraries import changed, installed_by, is_library_frame, package_of, short_frame
+from forensics.knowledge.vocabulary import stands_for
 from forensics.model import Finding, Shape, Verdict
 from forensics.patterns import lazily
 from forensics.store.run import Run
@@ -106,11 +107,20 @@ def _words(line: ErrorLine | None, raised: Failure | None) -> dict[str, str]:
         return {}
     text = f"{raised.exception}: {raised.message}" if raised.message else raised.exception or raised.quote
     hit = line.compiled.search(text) if line is not None else None
-    place = short_frame(raised.stack[0]) if raised.stack else ""
-    named = {name: said for name, said in (hit.groupdict() if hit is not None else {}).items() if said}
-    package = package_of(raised.stack[0]) if raised.stack else ""
-    known = {"package": package, **named, "frame": place, "statement": raised.statement}
-    return {name: _cut(_CONTROL.sub(" ", said).strip()) for name, said in known.items()}
+    inner = next((one for one in raised.stack if not stands_for("passing_frame", one)), next(iter(raised.stack), ""))
+    own = next((one for one in raised.stack if not is_library_frame(one)), "")
+    tells = inner == next(iter(raised.stack), "") and not raised.statement.startswith("raise ")
+    said = hit.groupdict() if hit is not None else {}
+    named = {name.partition("__")[0]: words for name, words in said.items() if words}
+    known = {
+        "package": package_of(inner),
+        **named,
+        "frame": short_frame(inner),
+        "own": own if own != inner else "",
+        "statement": raised.statement if tells else "",
+    }
+    quoted = {name: _cut(_CONTROL.sub(" ", words).strip()) for name, words in known.items()}
+    return quoted | {"changed": changed(text), "installs": installed_by(named.get("module", ""))}
 
 
 def _cut(words: str) -> str:
@@ -139,7 +149,8 @@ def _situation(
         "library": raised_in(raised) if raised is not None else "",
         "show_nan": next((one.nan.show for one in trainers(run) if one.nan.show), ""),
     }
-    values["fix"] = (filled(fixing.fix, values) or "") if (fixing := line or row_for(verdict.cause)) is not None else ""
+    fixing = line or row_for(verdict.cause)
+    values["fix"] = values.get("changed") or (filled(fixing.fix, values) if fixing is not None else "") or ""
     device = backend(run) or _UNKNOWN
     by_trainers = frozenset(one.name for one in trainers(run))
     states = {

@@ -21,7 +21,8 @@ numbers, above the first and up to the second) that make it needless, or `where`
 about), `named` (searched in the names of the run's metrics); `value` is what to set it to, or `*0.5` for a half of the
 present one. `{fix}` is the advice of the error line, `{next}` the first step that the finding names itself, `{library}`
 the package that raised it, `{frame}` the frame that raised it, `{package}` the installed package of that frame,
-`{statement}` what it was about to do, `{show_nan}` the setting with which the trainer's log shows NaN; the named groups
+`{statement}` what it was about to do, `{own}` the program's own frame that led there, `{installs}` the package that
+brings a module, `{show_nan}` the setting with which the trainer's log shows NaN; the named groups
 of the error line's pattern are values, too. A part in brackets is left out where a value in it is not known: `the
 batch[ of step {step}]`.
 """

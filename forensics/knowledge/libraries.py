@@ -1,15 +1,87 @@
-"""Which files of a stack a run does not own: the interpreter and installed packages, from `libraries.jsonl`.
+"""What is known of installed packages: whose a file is, what a module is installed by, and what versions changed.
 
-A row has `files` (a pattern that a path holds), `package` where the name behind it is that of an installed package,
-and its `source`.
+`libraries.jsonl` says which files of a stack a run does not own: `files` (a pattern that a path holds), `package` where
+the name behind it is that of an installed package. `modules.jsonl` gives the `package` that brings the `modules`, where
+the two are not called alike. `changes.jsonl` has the names that a package lost or gained: `like`, a message that a row
+is about, `owner`, the module, class or function that is asked, and `name` (patterns of the whole of each), the version
+`below` which it is there, or `since` which, what to use `instead`, or an `advice` of its own, in which `{name}` and
+`{owner}` are those of the message. The first row that fits is told.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 
-from forensics.knowledge._rows import bare_rows
+from forensics.knowledge._rows import Row, bare_rows, rows_of
+from forensics.patterns import lazily
+
+#: How Python says that a name is not there: an attribute, an import, a module, an argument.
+_LACKS = lazily(
+    r"(?:module |type object |AttributeError: )'?(?P<owner>[\w.]+)'? (?:object )?has no attribute '?(?P<name>\w+)'?"
+    r"|cannot import name '?(?P<name_i>\w+)'? from (?:partially initialized module )?'(?P<owner_i>[\w.]+)'"
+    r"|No module named '(?P<owner_s>[\w.]+)\.(?P<name_s>\w+)'"
+    r"|(?P<owner_k>[\w.]+)\(\) got an unexpected keyword argument '(?P<name_k>\w+)'"
+)
+
+
+class Change(Row, frozen=True):
+    """One row of `changes.jsonl`."""
+
+    package: str
+    owner: str
+    name: str
+    like: str
+    source: str
+    below: str = ""
+    since: str = ""
+    instead: str = ""
+    advice: str = ""
+
+    def is_about(self, owner: str, name: str) -> bool:
+        """Whether it speaks of this name of this module, class or function."""
+        return re.fullmatch(self.name, name) is not None and re.fullmatch(self.owner, owner) is not None
+
+    def words(self, owner: str, name: str) -> str:
+        """What to do about a name that is not there."""
+        other = f", or use {self.instead}" if self.instead else ""
+        if self.below:
+            text = f"Install {self.package} below {self.below}{other}: newer ones have no {{name}}"
+        elif self.since:
+            text = f"Install {self.package} {self.since} or newer{other}: older ones have no {{name}}"
+        else:
+            text = (
+                self.advice or f"Use {self.instead} instead of {{name}}: the installed {self.package} does not have it"
+            )
+        return text.replace("{name}", name).replace("{owner}", owner)
+
+
+def changes() -> tuple[Change, ...]:
+    """Give every row of `changes.jsonl`."""
+    return rows_of("changes.jsonl", Change)
+
+
+def changed(said: str) -> str:
+    """What to do about the name that an exception does not find, where a version is known that took or brought it."""
+    hit = _LACKS.search(said)
+    if hit is None:
+        return ""
+    named = {key.partition("_")[0]: value for key, value in hit.groupdict().items() if value}
+    owner = named["owner"].removesuffix(".__init__")
+    found = next((row for row in changes() if row.is_about(owner, named["name"])), None)
+    return found.words(owner, named["name"]) if found is not None else ""
+
+
+def installed_by(module: str) -> str:
+    """Give the package that brings a module, where it has another name than the module's first part."""
+    named = _packages_of_modules()
+    return named.get(module) or named.get(module.partition(".")[0], "")
+
+
+@cache
+def _packages_of_modules() -> Mapping[str, str]:
+    return {module: str(row["package"]) for row in bare_rows("modules.jsonl") for module in row["modules"]}
 
 
 def is_library(file: str) -> bool:

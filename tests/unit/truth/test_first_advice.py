@@ -143,6 +143,35 @@ def test_an_error_of_a_packages_own_code_asks_for_its_version_unless_the_data_do
     assert verdict.actions[0].text.startswith(first)
 
 
+@pytest.mark.parametrize(
+    ("raised", "first"),
+    [
+        ("AttributeError: module 'numpy' has no attribute 'float'", "Install numpy below 1.24, or use the plain type"),
+        ("AttributeError: module 'numpy' has no attribute 'windmill'", "Compare the versions with those"),
+        ("ModuleNotFoundError: No module named 'cv2'", "Install cv2 (pip install opencv-python-headless)"),
+        ("ModuleNotFoundError: No module named 'tidewheel'", "Install the module that is missing, tidewheel, in"),
+        ("ModuleNotFoundError: No module named 'utils.grain'", "Start it from the folder that holds utils.grain"),
+    ],
+)
+def test_of_a_name_that_is_missing_the_version_or_the_package_that_has_it_is_told(
+    tmp_path: Path, raised: str, first: str
+) -> None:
+    verdict = said(tmp_path, [*TRACEBACK, *frame("call", "model.py"), raised])
+    assert verdict.actions[0].text.startswith(first)
+
+
+def test_the_frame_that_looks_an_attribute_up_is_passed_over_for_the_one_that_asked(tmp_path: Path) -> None:
+    asks = [*TRACEBACK, *frame("turn", "model.py"), *frame("__getattr__", f"{INSTALLED}/torch/nn/modules/module.py")]
+    text = said(tmp_path, [*asks, "AttributeError: 'Mill' object has no attribute 'module'"]).actions[0].text
+    assert text.startswith("Ask Mill for the attribute itself, without .module: the code")
+
+
+def test_a_statement_that_only_raises_is_not_quoted(tmp_path: Path) -> None:
+    raising = ['  File "model.py", line 4, in call', "    raise ValueError(f'shard {n} is empty')"]
+    text = said(tmp_path, [*TRACEBACK, *raising, "ValueError: shard 17 is empty"]).actions[0].text
+    assert text.startswith("Look up what the message speaks of at model.py:4 in call: ")
+
+
 def test_a_line_without_a_traceback_is_advised_on_and_stays_as_weak_as_it_was(tmp_path: Path) -> None:
     verdict = said(tmp_path, ["step 1 loss 2.0", "KeyError: 'grain'"])
     assert (*shape(verdict), verdict.cause) == (*CRASH, "uncaught_exception")
