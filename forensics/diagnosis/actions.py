@@ -15,7 +15,7 @@ from forensics.analyses.snapshots.per_device import snapshots
 from forensics.case.backend import backend
 from forensics.case.checkpoints import known
 from forensics.case.errors.failures import Failure, standing
-from forensics.case.errors.kinds import row_of_exception
+from forensics.case.errors.kinds import places, row_of_exception
 from forensics.case.errors.raised import raised_in
 from forensics.case.series import metric_names
 from forensics.case.settings import settings
@@ -95,9 +95,10 @@ def _line(lead: Finding | None, raised: Failure | None, cause: str) -> ErrorLine
     """The row of the error line that the lead finding rests on, where that speaks of the cause itself."""
     proof = lead.evidence if lead is not None else ()
     told = (row for e in proof for row in (row_of(e.name or "", e.quote), row_of("", e.quote)))
-    thrown = row_of_exception(raised.exception, raised.message, raised.stack) if raised is not None else None
-    if thrown is not None and raised is not None and thrown.cause == raised.cause:
-        return thrown
+    if raised is not None:
+        thrown = row_of_exception(raised.exception, raised.message, places(raised.stack, raised.statement))
+        if thrown is not None and thrown.cause == raised.cause:
+            return thrown
     return next((one for one in told if one is not None and one.cause == cause), None)
 
 

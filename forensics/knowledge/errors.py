@@ -5,7 +5,7 @@
 | `kind` | `own` (the failure itself), `echo` (of an earlier one), `stop` (from outside), `timeout` (a peer did not come), `closed` (a peer is gone), `wrapper` (a child failed), `context` (no error), `benign` (looks like one) |
 | `shape`, `cause`, `family` | what it is a sign of |
 | `pattern`, `needles` | a search in a line, and literals of which one is in every hit; a row without needles searches `Class: message` of an exception |
-| `frames` | a search in the frames of the exception's traceback, `file:line in function` each, which must hit, too |
+| `frames` | a search in the frames of the exception's traceback, `file:line in function` each, and in `> ` with the statement that raised it, which must hit, too |
 | `innermost` | `frames` is searched for in the frame that raised it alone |
 | `why`, `fix` | one sentence each; empty where those of the cause say it. A value in `fix` is written as in `causes.py` |
 | `words` | the rest of a sentence: what ended the process, who stopped the run, what the program said |

@@ -77,7 +77,8 @@ def _errors(run: Run) -> Iterator[_Line]:
         message = said.get("message", said.get("msg", ""))
         lone = row["code"] in alone
         raises = lone or row["code"] == "traceback"
-        judged = of_exception(said.get("exc", ""), message) if raises else of_line(row["code"], said)
+        asked = said.get("statement", "")
+        judged = of_exception(said.get("exc", ""), message, (), asked) if raises else of_line(row["code"], said)
         if judged is None or judged[1] != "nan":
             continue
         place = (row["source"], row["line"])

@@ -127,8 +127,9 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
     if role == "benign" or (code != "traceback" and stands_for("python_warning", text)):
         return None
     if code == "traceback":
-        frames = _stack(attrs)
-        return of_exception(exception, attrs.get("message", ""), frames) if exception else _of_head(text)
+        if not exception:
+            return _of_head(text)
+        return of_exception(exception, attrs.get("message", ""), _stack(attrs), attrs.get("statement", ""))
     if code in telling("exception"):
         return of_lone_line(exception, attrs.get("msg", ""), ends_log=at_end)
     if code == _EXIT_RECORD:

@@ -27,9 +27,14 @@ Judgement = tuple[Weight, str, str]
 UNKNOWN: Judgement = (Weight.OWN, "crash", "uncaught_exception")
 
 
-def of_exception(exception: str, message: str, frames: Sequence[str] = ()) -> Judgement:
+def of_exception(exception: str, message: str, frames: Sequence[str] = (), statement: str = "") -> Judgement:
     """Judge the last line of a traceback and its frames: weight, shape and cause; the first row that fits decides."""
-    return _judged(row_of_exception(exception, message, frames))
+    return _judged(row_of_exception(exception, message, places(frames, statement)))
+
+
+def places(frames: Sequence[str], statement: str) -> tuple[str, ...]:
+    """Give the frames of a traceback and, behind them, what the innermost one was about to do, as rows search them."""
+    return (*frames, f"> {statement}") if statement else tuple(frames)
 
 
 def of_lone_line(exception: str, message: str, *, ends_log: bool) -> Judgement | None:

@@ -166,6 +166,34 @@ def test_the_frame_that_looks_an_attribute_up_is_passed_over_for_the_one_that_as
     assert text.startswith("Ask Mill for the attribute itself, without .module: the code")
 
 
+@pytest.mark.parametrize(
+    ("statement", "answer", "first"),
+    [
+        ("assert os.path.exists(path)", (Shape.CRASH, "uncaught_exception"), "Check the path that is looked for at mo"),
+        ("assert torch.isfinite(loss)", (Shape.NAN, "unknown"), "Run again with a tenth of the learning"),
+        (
+            "assert torch.cuda.is_available()",
+            (Shape.CRASH, "no_gpu_visible"),
+            "Compare the GPUs that the process may see",
+        ),
+        ("assert exists", (Shape.CRASH, "uncaught_exception"), "Print what the failed check compares at model.py"),
+    ],
+)
+def test_what_a_check_without_words_asked_for_is_told_by_its_statement(
+    tmp_path: Path, statement: str, answer: tuple[Shape, str], first: str
+) -> None:
+    verdict = said(tmp_path, [*TRACEBACK, '  File "model.py", line 4, in call', f"    {statement}", "AssertionError"])
+    assert (verdict.shape, verdict.cause) == answer
+    assert verdict.actions[0].text.startswith(first)
+
+
+def test_a_call_that_a_layer_hands_on_is_told_where_the_program_makes_it(tmp_path: Path) -> None:
+    call = frame("_call_impl", f"{INSTALLED}/torch/nn/modules/module.py")
+    raised = "TypeError: forward() takes 2 positional arguments but 6 were given"
+    text = said(tmp_path, [*TRACEBACK, *frame("turn", "model.py"), *call, raised]).actions[0].text
+    assert text.startswith("Compare the call at model.py:4 in turn with how forward is defined")
+
+
 def test_a_statement_that_only_raises_is_not_quoted(tmp_path: Path) -> None:
     raising = ['  File "model.py", line 4, in call', "    raise ValueError(f'shard {n} is empty')"]
     text = said(tmp_path, [*TRACEBACK, *raising, "ValueError: shard 17 is empty"]).actions[0].text
