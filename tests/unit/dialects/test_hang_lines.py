@@ -107,7 +107,7 @@ def events(text: str | bytes, code: str) -> list[dict[str, Any]]:
         ),
         (
             "NVRM: Xid (PCI:0000:3b:00): 31, pid=77, name=python3, MMU Fault",
-            "xid-any",
+            "xid-program",
             {"pci": "0000:3b:00", "xid": "31", "pid": "77", "msg": "MMU Fault"},
         ),
         ("nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 20034, Fatal, Link 3", "sxid", {"severity": "Fatal"}),
