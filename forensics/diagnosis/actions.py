@@ -21,11 +21,12 @@ from forensics.case.series import metric_names
 from forensics.case.settings import settings
 from forensics.case.trainers import trainers
 from forensics.case.world import world
+from forensics.diagnosis.open_ends import at_an_open_end
 from forensics.knowledge.causes import FIX, Cause, Remedy, causes, filled
 from forensics.knowledge.errors import ErrorLine, row_for, row_of
 from forensics.knowledge.libraries import changed, installed_by, is_library_frame, package_of, short_frame
 from forensics.knowledge.vocabulary import stands_for
-from forensics.model import Finding, Shape, Verdict
+from forensics.model import Finding, Outcome, Shape, Verdict
 from forensics.patterns import lazily
 from forensics.store.run import Run
 from forensics.values import replace
@@ -60,7 +61,12 @@ class Situation(Struct, frozen=True):
 
 
 def actions(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Action, ...]:
-    """Give what to do, the first thing first; nothing for a verdict without a cause that anybody described."""
+    """Give what to do, the first thing first; nothing for a verdict without a cause that anybody described.
+
+    Where nothing can be said of a run, it is what to do about logs that only end.
+    """
+    if verdict.outcome is Outcome.CANNOT_SAY:
+        return at_an_open_end(run)
     if not verdict.cause:
         return ()
     alike = (f for f in findings if f.shape is verdict.shape and f.cause == verdict.cause)

@@ -6,6 +6,10 @@ The first row that fits decides.
 
 A phase has `phase`, `frame` (a pattern of the path or the function of the frame that raised), perhaps `around` (one of
 a frame that called it: what the program was doing, whatever part of it raised), and its `source`; the first fits.
+
+What to do about a log that ends without a word on how the run did is in `open_ends.jsonl`: `row`, `words` (a search in
+the last line; empty: any), `advice`, perhaps a `command`, and `source`. What such a log ends with is where the run was
+last seen, and no proof that it stood still there, so an advice begins with that condition.
 """
 
 from __future__ import annotations
@@ -26,6 +30,31 @@ class Doing(Row, frozen=True):
     source: str
     words: str = ""
     frames: str = ""
+
+
+class OpenEnd(Row, frozen=True):
+    """One row of `open_ends.jsonl`."""
+
+    row: str
+    words: str
+    advice: str
+    source: str
+    command: str = ""
+
+
+def open_ends() -> tuple[OpenEnd, ...]:
+    """Give every row of `open_ends.jsonl`, in the order of the file."""
+    return rows_of("open_ends.jsonl", OpenEnd)
+
+
+def open_end_of(line: str) -> OpenEnd | None:
+    """Give the first row whose words a last line has; None where it is nothing that anybody described."""
+    return next((row for row in open_ends() if row.words and re.search(row.words, line)), None)
+
+
+def any_end() -> OpenEnd:
+    """Give the row of every other end."""
+    return next(row for row in open_ends() if not row.words)
 
 
 def by_words(line: str) -> Doing | None:

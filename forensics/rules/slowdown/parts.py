@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from forensics.analyses.pace.parts import data_waits, paddings
+from forensics.analyses.pace.parts import Part, data_waits, paddings
 from forensics.rules.kit import Findings, Run, proof, rule
 
 
@@ -12,18 +12,21 @@ class DataWait(Struct, frozen=True):
     """Thresholds of SLO032: shares of a step, and the fewest records.
 
     Where the median step waits for less, the sums of `records` steps without the longest wait decide, from `bursts` on.
+    Where both are `most` of a step, `few` records are enough: one slow start cannot make them so.
     """
 
     some: float = 0.1
     much: float = 0.2
     bursts: float = 0.5
+    most: float = 0.5
     records: int = 8
+    few: int = 3
 
 
 @rule("SLO032 waits-for-data", "metrics", confidence="high", cause="dataloader")
 def data_wait(run: Run, cfg: DataWait) -> Findings:
     """Find the source whose steps wait longest for data."""
-    found = [one for one in data_waits(run) if one.records >= cfg.records and one.whole is not None]
+    found = [one for one in data_waits(run) if one.whole is not None and one.records >= _needed(one, cfg)]
     one = max(found, key=lambda part: max(part.share, part.of_sums), default=None)
     if one is None or one.whole is None:
         return
@@ -39,8 +42,13 @@ def data_wait(run: Run, cfg: DataWait) -> Findings:
         f"{one.records} records hold both times; the device idles until the batch arrives",
         proof(one.first, one.last),
         severity="warning" if share >= cfg.much else "info",
+        confidence="high" if one.records >= cfg.records else "medium",
         numbers={"share": share, "records": one.records},
     )
+
+
+def _needed(one: Part, cfg: DataWait) -> int:
+    return cfg.few if min(one.share, one.of_sums) >= cfg.most else cfg.records
 
 
 class Padding(Struct, frozen=True):
