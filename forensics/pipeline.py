@@ -15,7 +15,7 @@ from forensics.analyses.checkpoints import last_clean
 from forensics.analyses.coverage import coverage_of
 from forensics.case.processes.attempts import Attempts, attempts, of_judged
 from forensics.config import Config
-from forensics.diagnosis.actions import actions, advised
+from forensics.diagnosis.actions import advice, advised
 from forensics.diagnosis.playbook import missing, playbook
 from forensics.diagnosis.restart import restart_of
 from forensics.diagnosis.verdict import decide
@@ -277,7 +277,7 @@ def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shap
     coverage = coverage_of(run)
     verdict = decide(kept, run, coverage)
     verdict = replace(verdict, checkpoint=last_clean(run, verdict.shape, verdict.onset))
-    verdict = replace(verdict, actions=actions(run, verdict, kept))
+    verdict = replace(verdict, actions=advice(run, verdict, kept))
     verdict = replace(verdict, restart=restart_of(run, verdict, kept))
     checks = playbook(run, verdict, kept)
     return Report(

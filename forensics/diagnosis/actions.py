@@ -61,12 +61,7 @@ class Situation(Struct, frozen=True):
 
 
 def actions(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Action, ...]:
-    """Give what to do, the first thing first; nothing for a verdict without a cause that anybody described.
-
-    Where nothing can be said of a run, it is what to do about logs that only end.
-    """
-    if verdict.outcome is Outcome.CANNOT_SAY:
-        return at_an_open_end(run)
+    """Give what to do, the first thing first; nothing for a verdict without a cause that anybody described."""
     if not verdict.cause:
         return ()
     alike = (f for f in findings if f.shape is verdict.shape and f.cause == verdict.cause)
@@ -77,6 +72,13 @@ def actions(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Ac
         return () if line is None else (Action(line.fix, line.source),)
     now = _situation(run, verdict, lead, line, findings)
     return tuple(_unique(_told(found, now)))[:MOST]
+
+
+def advice(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Action, ...]:
+    """Give what to do about a verdict; where nothing was found and nothing can be said, about logs that only end."""
+    if verdict.outcome is Outcome.CANNOT_SAY:
+        return () if findings else at_an_open_end(run)
+    return actions(run, verdict, findings)
 
 
 def advised(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Finding, ...]:
