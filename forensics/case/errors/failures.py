@@ -56,7 +56,7 @@ def failures(run: Run) -> tuple[Failure, ...]:
             return "freed"
         if ended_by_itself:  # an error that ended the program would stand above
             return "teardown"
-        if failure.code in telling("joining") and (end.steps or ended_from_outside):  # who trains has met all others
+        if _is_over(failure, trains=bool(end.steps), ended_from_outside=ended_from_outside):
             return "progress"
         if tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
             return "earlier"
@@ -83,6 +83,12 @@ def failures(run: Run) -> tuple[Failure, ...]:
     over = {_alike(f) for f in told if f.cleared == "finished" and f.exception and unreported}
     # what one rank got over, the others did too, though only one of them says that the run finished
     return tuple(replace(f, cleared="finished") if not f.cleared and _alike(f) in over else f for f in told)
+
+
+def _is_over(failure: Failure, *, trains: bool, ended_from_outside: bool) -> bool:
+    """Whether a wait at the end of a log is over: who trains has met all others, and got what it waited for."""
+    joins = failure.code in telling("joining")
+    return (trains or (joins and ended_from_outside)) and (joins or failure.code in telling("waiting"))
 
 
 def _left_behind(failure: Failure, tried: Attempts, end: Marks, *, reached: bool) -> bool:

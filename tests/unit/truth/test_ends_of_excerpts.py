@@ -55,3 +55,26 @@ def test_memory_that_ends_while_a_checkpoint_is_loaded_asks_for_the_host(
 )
 def test_an_attribute_says_by_its_name_who_lacks_it(tmp_path: Path, raised: str, cause: str) -> None:
     assert said(tmp_path, [*TRACEBACK, raised]).cause == cause
+
+
+#: Lines at which a log ends that waits, and the cause.
+WAITS = {
+    "Using /home/me/.cache/torch_extensions/py311_cu121 as PyTorch extensions root...": "build_lock_held",
+    "Server is not up yet. Retrying in 2.0 seconds...": "server_not_up",
+    "wandb: Network error (ConnectTimeout), entering retry loop.": "tracker_unreachable",
+    "srun: job 71 queued and waiting for resources": "waits_for_resources",
+}
+
+
+@pytest.mark.parametrize(("line", "cause"), WAITS.items(), ids=WAITS.values())
+def test_a_log_that_ends_at_a_wait_is_told_what_it_waits_for(tmp_path: Path, line: str, cause: str) -> None:
+    verdict = said(tmp_path, ["the mill starts", line])
+    assert (*shape(verdict), verdict.cause) == (Outcome.FAILED, Shape.HANG, cause)
+
+
+@pytest.mark.parametrize("line", WAITS, ids=WAITS.values())
+@pytest.mark.parametrize("beside", ["rank0.log", "train.log"])
+def test_a_wait_is_over_where_the_run_trains(tmp_path: Path, beside: str, line: str) -> None:
+    steps = [f"step {step} loss {3 - step / 50:.3f}" for step in range(1, 50)]
+    run = judged(tmp_path, {"rank1.log": ["the mill starts", line], beside: steps})
+    assert run.verdict.outcome is Outcome.CANNOT_SAY

@@ -383,3 +383,21 @@ def test_a_line_at_the_end_of_its_log_is_told_apart_from_its_neighbours(
     tmp_path: Path, raised: str, cause: str
 ) -> None:
     assert said(tmp_path, ["the run begins", raised]).cause == cause
+
+
+@pytest.mark.parametrize(
+    ("raised", "first"),
+    [
+        ("RuntimeError: cuda runtime error (2) : out of memory at /mill/THCStorage.cu:58", "Wrap the evaluation in"),
+        ("RuntimeError: CUDA error: out of memory", "Wrap the evaluation in"),
+    ],
+)
+def test_memory_that_runs_out_in_an_evaluation_is_saved_there_first(tmp_path: Path, raised: str, first: str) -> None:
+    verdict = said(tmp_path, [*TRACEBACK, *frame("evaluate"), raised])
+    assert (*shape(verdict), verdict.actions[0].text[: len(first)]) == (Outcome.FAILED, Shape.OOM, first)
+
+
+def test_a_rank_that_complains_of_a_peer_is_not_the_one_to_look_at(tmp_path: Path) -> None:
+    raised = "[rank1]: RuntimeError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d "
+    verdict = said(tmp_path, [raised + "key-value store by key '0', but store->get('0') got error: Broken pipe"])
+    assert not any("rank 1" in action.text for action in verdict.actions)
