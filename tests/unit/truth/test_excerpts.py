@@ -200,7 +200,7 @@ def test_an_error_far_inside_a_package_asks_for_its_version_too(
 ) -> None:
     verdict = said(tmp_path, [*OWN, *frames(*places), "ValueError: a level of -1 is not known"])
     asked = [
-        one for one in verdict.actions if one.text.startswith(f"It was raised inside {library}: compare its version")
+        one for one in verdict.actions if one.text.startswith(f"It was raised inside {library}: look for these words")
     ]
     assert verdict.cause == "uncaught_exception"
     assert [one.command for one in asked] == (["pip show windmill"] if library else [])
