@@ -27,9 +27,13 @@ _EXCEPTION = lazily(
     r"(?<![\w.'\"/])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Warning|Exit|Failure)\b(?=:|$|\s*\()"
 )
 _STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d(?::\d\d)?)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+#: What a system's log and NCCL write before their words: time and host, and host, process, thread and device.
+_SYSLOG = r"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)? [\w.-]+(?: kernel:)?(?=\s)"
+_NCCL = r"[A-Za-z][\w.-]*:\d+:\d+ \[\d+\](?=\s)"
 #: What stands before the words of a line: stamps, levels, names of loggers, ranks, hosts and process ids.
 _PREFIX = lazily(
-    rf"^\s*(?:\[?{_STAMP}\]?|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?|\[[^\]\s]{{1,40}}\]:?|\[[^\]]{{0,20}}\brank\W?\d+\]:?"
+    rf"^\s*(?:{_SYSLOG}|{_NCCL}"
+    rf"|\[?{_STAMP}\]?|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?|\[[^\]\s]{{1,40}}\]:?|\[[^\]]{{0,20}}\brank\W?\d+\]:?"
     r"|\[?[EWIFD](?:\d{4})?(?=\s)|\(?/?[A-Za-z][\w./-]*\.(?:py|cc|cpp|h):\d+[)\]]?|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?|\d+:"
     r"|[A-Za-z][\w.-]*\d[\w.-]*:(?=\s)|(?:pid|tid)\W?\d+|\d+|[-|,;:>])\s*"
 )

@@ -85,6 +85,30 @@ def test_different_failures_in_alike_words_have_different_roots() -> None:
     assert alike == []
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            "Feb 12 03:04:05 node033 kernel: NVRM: Xid (PCI:0000:4e:00): 79, GPU has fallen off the bus.",
+            "Jul  2 13:04:05 gpu.cluster.local kernel: NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus.",
+        ),
+        (
+            "node033:831:990 [3] transport/net_ib.cc:1694 NCCL WARN NET/IB : Got completion from 10.4.2.7<51230>",
+            "ip-10-2-33-41:8:99 [0] transport/net_ib.cc:1701 NCCL WARN NET/IB : Got completion from 10.9.2.7<5123>",
+        ),
+    ],
+    ids=["a log of the system", "NCCL"],
+)
+def test_who_wrote_a_line_and_when_is_no_part_of_its_words(first: str, second: str) -> None:
+    assert root_of("crash", "x", first) == root_of("crash", "x", second)
+    assert bare(first).startswith(("NVRM: Xid", "NCCL WARN"))
+
+
+def test_words_that_only_begin_like_a_host_are_kept() -> None:
+    assert bare("Max 12 workers may start") != bare("Max 12 workers may stop")
+    assert bare("loader:3:4 is late") != bare("saver:3:4 is late")
+
+
 def test_one_text_of_two_shapes_or_of_two_causes_is_two_failures() -> None:
     roots = {
         root_of(*key, "loss") for key in (("nan", "bad_sample"), ("nan", "loss_scale_collapse"), ("oom", "bad_sample"))
