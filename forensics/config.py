@@ -138,7 +138,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 def _from_file(cwd: Path, runs: tuple[Path, ...]) -> tuple[dict[str, Any], str, tuple[str, ...]]:
     found = [name for name in ("forensics.toml", "pyproject.toml") if (cwd / name).is_file()]
     here = cwd.resolve()
-    inside = any(root == here or root in here.parents for root in (run.resolve() for run in runs) if root.is_dir())
+    inside = any(root == here or root in here.parents for root in (run.resolve() for run in runs if run.is_dir()))
     for name in found:
         try:
             document = tomllib.loads((cwd / name).read_text(encoding="utf-8")) if not inside else {}

@@ -72,6 +72,12 @@ def test_a_file_inside_the_run_never_configures_the_tool(tmp_path: Path, inside:
     assert "lies inside the run" in found.notes[0]
 
 
+def test_a_run_that_is_a_link_to_itself_is_no_folder_that_a_file_lies_in(tmp_path: Path) -> None:
+    write(tmp_path, 'fail-on = "never"')
+    (tmp_path / "run").symlink_to("run")
+    assert config.load(cwd=tmp_path, runs=[tmp_path / "run"], env={}).fail_on == "never"
+
+
 def test_a_broken_file_inside_the_run_is_not_even_parsed(tmp_path: Path) -> None:
     assert config.load(cwd=write(tmp_path, "]["), runs=[tmp_path], env={}).fail_on == "error"
 
