@@ -15,6 +15,8 @@ Number = float | int | str
 _EMPTY: Mapping[str, Number] = MappingProxyType({})
 #: How the reason of a file begins that may not, or can no longer, be read.
 UNREADABLE = "unreadable"
+#: Why a regular file without a byte is skipped.
+EMPTY = "empty"
 #: Why weights are skipped: they are known and never read, so nothing is missing.
 WEIGHTS = "weights, not read"
 

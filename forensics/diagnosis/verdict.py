@@ -20,6 +20,7 @@ from forensics.case.processes.attempts import attempts
 from forensics.diagnosis.precedence import Kind, explains, kind_of, leads, names_who, preference
 from forensics.knowledge.causes import causes, is_kind
 from forensics.model import (
+    EMPTY,
     Causal,
     Confidence,
     Coverage,
@@ -197,6 +198,8 @@ def _no_failure(health: Health, coverage: Coverage) -> Verdict:
 def _why_not(health: Health, coverage: Coverage) -> str:
     if not coverage.files:
         return "there is no file to read"
-    empty = sum(1 for f in coverage.files if f.size_bytes == 0)
-    note = f" ({empty} of {len(coverage.files)} files are empty)" if empty else ""
+    every = len(coverage.files)
+    empty = sum(1 for f in coverage.files if f.size_bytes == 0 and f.reason in {"", EMPTY})
+    files = "the only file" if every == 1 else f"{empty} of {every} files"
+    note = f" ({files} {'is' if empty == 1 else 'are'} empty)" if empty else ""
     return health.why + note

@@ -14,7 +14,7 @@ from forensics.io.local_ranks import with_global_ranks
 from forensics.io.places.local import unicode_path
 from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Found, Place, Seen
-from forensics.model import UNREADABLE, FileCoverage, Issue, Source
+from forensics.model import EMPTY, UNREADABLE, FileCoverage, Issue, Source
 from forensics.patterns import lazily
 
 #: First line of a pointer file, from the git-lfs specification, which also bounds it to 1,024 bytes.
@@ -86,7 +86,7 @@ def _once(files: Iterable[Seen], found: Found) -> Iterator[Seen]:
 def _reason(place: Place, seen: Seen) -> str:
     """Why a regular file is passed over, or nothing."""
     if seen.size_bytes == 0:
-        return "empty"
+        return EMPTY
     if refused := place.refused(seen.path):
         return refused
     try:

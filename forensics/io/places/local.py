@@ -20,6 +20,13 @@ from forensics.io.places.place import Found, Seen
 from forensics.model import UNREADABLE
 
 _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_NOT_OURS = frozenset({errno.EACCES, errno.EPERM})
+
+
+def _refusal(path: str, error: OSError) -> PlaceError:
+    """What the system says of a run that it does not let us look at: another place to write helps nobody."""
+    look = f"ls -ld {shlex.quote(path)} shows who may read it" if error.errno in _NOT_OURS else ""
+    return PlaceError(path, error, help=look)
 
 
 class Local(Struct, frozen=True):
@@ -52,7 +59,7 @@ class Local(Struct, frozen=True):
             seen = self.path.stat()
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno not in _NOTHING_THERE:
-                raise PlaceError(self.name, error) from error
+                raise _refusal(self.name, error) from error
             message = f"no such file or directory: {self.path}"
             there = next(parent for parent in (*self.path.absolute().parents, Path("/")) if parent.is_dir())
             raise UsageError(message, help=f"ls {shlex.quote(str(there))}") from error
@@ -128,7 +135,7 @@ def _walked(root: Path, limits: Limits) -> Found:
                 names = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             if not folder or error.errno in EXHAUSTED:
-                raise PlaceError(os.fspath(root), error) from error
+                raise _refusal(os.fspath(root), error) from error
             found.skip(unicode_path(folder), 0, _why(error))
             continue
         below: list[tuple[str, int]] = []

@@ -250,10 +250,14 @@ def test_a_rival_whose_order_is_unknown_makes_an_answer_less_sure() -> None:
 
 
 def test_empty_files_are_counted_where_nothing_can_be_said() -> None:
-    def said(*sizes: int) -> str:
-        files = tuple(FileCoverage(f"{n}.log", size, size, 0, FileStatus("read")) for n, size in enumerate(sizes))
+    def said(*sizes: int, reason: str = "") -> str:
+        read = FileStatus("skipped" if reason else "read")
+        files = tuple(FileCoverage(f"{n}.log", s, s, 0, read, reason=reason) for n, s in enumerate(sizes))
         return decide((), run_of("made", {}), Coverage(files=files)).headline
 
-    assert "(1 of 2 files are empty)" in said(0, 5)
+    assert "(1 of 2 files is empty)" in said(0, 5)
+    assert "(2 of 3 files are empty)" in said(0, 0, 5)
+    assert "(the only file is empty)" in said(0, reason="empty")
     assert "empty" not in said(5, 1)
+    assert "empty" not in said(0, reason="fifo")
     assert said() == "Cannot say: there is no file to read"

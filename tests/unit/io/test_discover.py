@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from forensics.errors import UsageError
+from forensics.errors import PlaceError, UsageError
 from forensics.io.discover import Discovery, discover
 from forensics.io.limits import Limits
 from forensics.model import FileStatus
@@ -186,3 +187,27 @@ def test_twenty_thousand_files_take_two_seconds_at_most(tmp_path: Path) -> None:
     found = discover(tmp_path)
     assert time.process_time() - begin < 2
     assert len(found.skipped) == 20_000
+
+
+def test_a_folder_that_is_not_ours_to_read_is_said_with_who_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shut(path: str) -> None:
+        raise PermissionError(errno.EACCES, "no", path)
+
+    monkeypatch.setattr(os, "scandir", shut)
+    with pytest.raises(PlaceError) as refused:
+        discover(tmp_path, Limits())
+    assert refused.value.help == f"ls -ld {tmp_path} shows who may read it"
+
+
+def test_a_folder_that_the_machine_cannot_open_is_said_with_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: str) -> None:
+        raise OSError(errno.EMFILE, "no", path)
+
+    monkeypatch.setattr(os, "scandir", full)
+    with pytest.raises(PlaceError) as refused:
+        discover(tmp_path, Limits())
+    assert refused.value.help == "ulimit -n 1024, then the same command"
