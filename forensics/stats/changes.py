@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from forensics.stats.spread import Floats
 
+#: So many places of a cut are looked at together.
+_PIECE = 1_000_000
 _MOST_SPLITS = 64
 _SHORTEST = 2
 _FEWEST, _SEPARATION, _GAP = 40, 4.5, log(1.15)
@@ -92,16 +94,26 @@ def modes_of(values: Floats) -> Modes | None:
     n = len(ranked)
     if n < _FEWEST:
         return None
-    sums, counts = np.cumsum(ranked), np.arange(1, n)
-    between = (sums[-1] - sums[:-1]) / (n - counts)  # the mean of the slow ones
-    between -= sums[:-1] / counts
-    between *= between
-    between *= counts * (n - counts)
     edge = max(5, n // 12)
-    best = int(np.argmax(between[edge : n - edge])) + edge
+    best = _otsu(np.cumsum(ranked), edge, n - edge)
     fast, slow = ranked[: best + 1], ranked[best + 1 :]
     within = sqrt((float(fast.var()) * len(fast) + float(slow.var()) * len(slow)) / n)
     distance = float(slow.mean() - fast.mean())
     if distance <= _GAP or distance <= _SEPARATION * within:
         return None
     return Modes(float(ranked[best] + ranked[best + 1]) / 2, len(slow) / n, distance)
+
+
+def _otsu(sums: Floats, first: int, end: int) -> int:
+    """The last place of the fast ones, of `first` up to `end`, by the cumulative sums of ranked values."""
+    n, found = len(sums), list[tuple[float, int]]()
+    for begin in range(first, end, _PIECE):
+        upto = sums[begin : min(begin + _PIECE, end)]
+        counts = np.arange(begin + 1, begin + 1 + len(upto))
+        between = (sums[-1] - upto) / (n - counts)  # the mean of the slow ones
+        between -= upto / counts
+        between *= between
+        between *= counts * (n - counts)
+        best = int(np.argmax(between))
+        found.append((float(between[best]), -(begin + best)))
+    return -max(found)[1]

@@ -46,7 +46,7 @@ def noise_about(y: Floats, middle: Floats) -> Noise:
     """Measure the noise of `y` about its moving median; the standard deviation is at least 1e-4."""
     residual = y - middle
     sd = max(scatter(residual), 1e-4)
-    rho = correlation(np.clip(residual, -4 * sd, 4 * sd))
+    rho = correlation(np.clip(residual, -4 * sd, 4 * sd, out=residual))
     return Noise(sd, sd * sqrt((1 + rho) / (1 - rho)))
 
 

@@ -17,7 +17,7 @@ from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.spikes import Spike, onset_of, spikes_of
 from forensics.analyses.learning.trend import Level
 from forensics.stats.correlation import Noise, noise_about
-from forensics.stats.running import centred_median, moving_median, ratio_of
+from forensics.stats.running import Places, centred_median, moving_median, ratio_of
 from forensics.stats.spread import Floats, median_of, spread
 from forensics.values import replace
 
@@ -112,7 +112,7 @@ def course_of(level: Level | None, limits: Limits) -> Course | None:
     return Course(tuple(s.at(place) for s in spikes), _placed(gone, place))
 
 
-def _placed(gone: Departure | None, place: Floats) -> Departure | None:
+def _placed(gone: Departure | None, place: Places) -> Departure | None:
     return None if gone is None else replace(gone, onset=int(place[gone.onset]), risen=int(place[gone.risen]))
 
 
@@ -137,12 +137,12 @@ def _exploded(w: _Work, limits: Limits) -> Departure | None:
 def _burst(w: _Work, limits: Limits) -> Departure | None:
     """Find a loss whose last two records or more lie far above all before them."""
     y, n = w.y, len(w.y)
-    after = n - 1 - np.arange(n - 2)
-    told = (n >= limits.records) | (after >= limits.burst_left)
-    times = np.where(told, limits.burst, limits.burst_few)
-    highest = np.maximum.accumulate(y)[:-2]
-    lowest = np.minimum.accumulate(y[::-1])[::-1][1:-1]
-    if not bool((lowest > np.maximum(highest + np.log(times), log(limits.burst_least))).any()):
+    least = np.maximum.accumulate(y)[:-2]
+    told = n if n >= limits.records else max(0, n - limits.burst_left)  # what follows these is enough to tell
+    least[:told] += np.log(limits.burst)
+    least[told:] += np.log(limits.burst_few)
+    np.maximum(least, log(limits.burst_least), out=least)
+    if not bool((np.minimum.accumulate(y[::-1])[::-1][1:-1] > least).any()):
         return None
     return _left(w, int(np.argmin(y[:-2])), "explosion", limits)
 
@@ -306,7 +306,9 @@ def jump_of(y: Floats, noise: Noise, limits: Limits) -> tuple[int, float] | None
     level = moving_median(y, w)  # of each record and the w - 1 behind it
     earlier, before, after, later = (level[first + k * w :][:count] for k in (-2, -1, 0, 1))
     step = after - before
-    beyond = step - 0.5 * ((later - after) + (before - earlier))
+    beyond = later - after
+    beyond += before - earlier
+    np.subtract(step, np.multiply(beyond, 0.5, out=beyond), out=beyond)
     beyond[~(step > limits.jump_level_z * noise.of_level(w) * sqrt(2))] = -1.0
     at = int(np.argmax(beyond))
     z = float(beyond[at]) / (noise.of_level(w) * sqrt(5))  # variance of after - before less half of both slopes

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from forensics.analyses.learning.limits import Limits
 from forensics.stats.correlation import Noise
-from forensics.stats.running import moving_median, past_median, ratio_of
+from forensics.stats.running import Places, moving_median, past_median, ratio_of
 from forensics.stats.spread import Floats, median_of
 
 
@@ -20,7 +20,7 @@ class Spike(Struct, frozen=True):
     peak: float
     recovered: int | None
 
-    def at(self, place: Floats) -> Spike:
+    def at(self, place: Places) -> Spike:
         """Give the same spike with indices into the whole curve."""
         back = None if self.recovered is None else int(place[self.recovered])
         return Spike(int(place[self.index]), self.peak, back)
@@ -29,7 +29,7 @@ class Spike(Struct, frozen=True):
 def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -> tuple[list[Spike], Spike | None]:
     """Find the spikes that recovered, and the first one that did not; `skip` first records are passed over."""
     n = len(y)
-    excess = np.nan_to_num(y - past_median(y, window))
+    excess = np.nan_to_num(y - past_median(y, window), copy=False)
     excess[:skip] = 0.0
     dip = max(0.0, -float((excess - median_of(excess[skip:])).min()))
     hot = np.flatnonzero(_hot(excess, noise.sd * sqrt(1 + 1.57 / window), dip, limits))

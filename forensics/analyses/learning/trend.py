@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from forensics.case.curves.loss import Curve
 from forensics.stats.correlation import Noise, noise_about
-from forensics.stats.running import centred_median, logs, ratio_of
+from forensics.stats.running import Places, centred_median, logs, ratio_of
 from forensics.stats.spread import Floats, median_of
 
 #: A curve of which fewer values are positive is no loss on a logarithmic scale.
@@ -26,7 +26,7 @@ class Level(Struct, frozen=True, eq=False):
     """Logarithms `y` of the positive values, their `place` in the curve, and the medians of `window` around each."""
 
     y: Floats
-    place: Floats
+    place: Places
     middle: Floats
     noise: Noise
     window: int

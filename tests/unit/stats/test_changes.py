@@ -8,6 +8,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
+from forensics.stats import changes
 from forensics.stats.changes import Modes, best_cut, best_split, change_points, cumulated, modes_of
 from forensics.stats.spread import Floats
 
@@ -122,6 +123,17 @@ def test_of_three_levels_the_split_that_takes_away_most_of_the_squared_error_is_
     cut, share, apart, _ = otsu(values)
     assert parts(modes_of(values)) == pytest.approx([cut, share, apart])
     assert cut == (0.5 if top < 2.3 else 1.75)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 100])
+def test_a_split_that_is_sought_piece_by_piece_is_that_of_the_whole(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.random.default_rng(4).normal(size=300) / 20 + np.repeat([0.0, 1.0], [220, 80])
+    wanted = modes_of(values)
+    monkeypatch.setattr(changes, "_PIECE", piece)
+    assert wanted is not None
+    assert parts(modes_of(values)) == parts(wanted)
 
 
 def two(low: float, high: float, count: int = 60, jitter: float = 0.0) -> Floats:

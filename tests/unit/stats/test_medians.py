@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+from forensics.stats import running
 from forensics.stats.running import moving_median, past_median
 from forensics.stats.spread import Floats, each_once, median_of, quantile_of_each, quantiles_of
 
@@ -74,3 +75,14 @@ def test_medians_of_the_past_are_those_of_polars_before_each_value(count: int, w
     values = _RNG.normal(size=count)
     theirs = pl.Series(values, dtype=pl.Float64).rolling_median(window, min_samples=min(5, window)).shift(1)
     np.testing.assert_array_equal(past_median(values, window), theirs.to_numpy())
+
+
+@pytest.mark.parametrize(("width", "least"), [(1, 1), (7, 5), (51, 2), (400, 400)])
+def test_medians_that_are_made_piece_by_piece_are_those_of_the_whole(
+    width: int, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = _RNG.normal(size=6_000)
+    wanted = moving_median(values, width).tolist(), past_median(values, width, least).tolist()
+    monkeypatch.setattr(running, "_PIECE", 500)
+    assert moving_median(values, width).tolist() == wanted[0]
+    assert np.array_equal(past_median(values, width, least), wanted[1], equal_nan=True)
