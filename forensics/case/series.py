@@ -29,6 +29,7 @@ from forensics.store.schema import TABLES
 
 _CODE = "code"
 Bools = NDArray[np.bool_]
+RowNumbers = NDArray[np.uint32] | Even
 _KEY = ("source", "attempt", "rank", "raw_name", "name")
 _SERIES = _KEY[:4]
 #: One row of so many, or more, is found faster by a mark than by sorting.
@@ -50,7 +51,7 @@ class Index(Struct, frozen=True, eq=False):
 
     table: Packed
     keys: pl.DataFrame
-    own: Sequence[NDArray[np.uint32] | Even]
+    own: Sequence[RowNumbers]
 
     def places(self, wanted: NDArray[np.bool_]) -> NDArray[np.uint32]:
         """Give the row numbers of the series for which `wanted` is true, rising; one entry for each of `keys`."""
@@ -64,6 +65,14 @@ class Index(Struct, frozen=True, eq=False):
         seqs = self.table.numbers("seq", found)
         seqs = np.nan_to_num(seqs, nan=-1) if seqs.dtype.kind == "f" else seqs  # a record without a number is the first
         return found if (seqs[1:] >= seqs[:-1]).all() else found[np.argsort(seqs, kind="stable")]
+
+    def finite_at_steps(self, own: Sequence[int]) -> NDArray[np.uint32]:
+        """Give `records` without those of no finite number or without a step; mostly it is known that none are."""
+        rows = self.records(own)
+        if self.held(own, "n_finite") == self.held(own, "n_stepped") == self.held(own, "n"):
+            return rows
+        stepped = self.table.short("step", rows).is_not_null() | self.table.short("gstep", rows).is_not_null()
+        return rows[((self.table.short("value_class", rows) == "finite") & stepped).to_numpy()]
 
     def reach(self, own: Sequence[int]) -> tuple[int, int] | tuple[None, None]:
         """Give the first and the last step of some of `keys`, as `case.steps.at` has them."""
@@ -93,8 +102,17 @@ class Index(Struct, frozen=True, eq=False):
         return np.flatnonzero(held).astype(np.uint32)
 
     def _rows(self, i: int) -> NDArray[np.uint32]:
-        rows = self.own[i]
-        return rows.whole(np.uint32) if isinstance(rows, Even) else rows
+        return whole(self.own[i])
+
+
+def compact(rows: NDArray[np.uint32], table: Packed) -> RowNumbers:
+    """Give the numbers of some rows as they are held: by a line where the table is large."""
+    return (evened(rows) if table.evens else None) or rows
+
+
+def whole(rows: RowNumbers) -> NDArray[np.uint32]:
+    """Give row numbers as an array, however they are held."""
+    return rows.whole(np.uint32) if isinstance(rows, Even) else rows
 
 
 @derived
@@ -107,7 +125,7 @@ def index_of(run: Run) -> Index:
     keys = pl.DataFrame([*(table.gather(name, firsts) for name in _KEY), pl.Series("n", [*map(len, own)])]).hstack(
         [as_column(found, name) for name, found in marks.items()]
     )
-    return Index(table, keys, [_held(rows, table) for rows in own])
+    return Index(table, keys, [compact(rows, table) for rows in own])
 
 
 def keys_of(run: Run) -> pl.DataFrame:
@@ -138,19 +156,17 @@ def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None
     return index.table.lazy(rows, coded=coded, columns=run.derived(_Columns(every=rows is None, coded=coded)))
 
 
-def placed_rows(run: Run, where: pl.Expr, *, finite_at_steps: bool = False) -> pl.LazyFrame:
+def placed_rows(run: Run, where: pl.Expr) -> pl.LazyFrame:
     """Give rows as `metric_rows` does, texts as categories, with `PLACE`, the number of each in the index's table.
 
-    Who keeps the few columns that are measured finds the rest of a row by its place (`Packed.row`). With
-    `finite_at_steps` rows without a finite number or without a step are left out; mostly the index knows that none are.
+    Who keeps the few columns that are measured finds the rest of a row by its place (`Packed.row`).
     """
     index = index_of(run)
     wanted = chosen(index, where)
     if not wanted.any():
         return _nothing(coded=True).with_columns(pl.lit(0, dtype=pl.UInt32).alias(PLACE))
-    rows = index.places(wanted)
-    rows = _finite_at_steps(index, wanted, rows) if finite_at_steps else rows
-    return index.table.lazy(rows, coded=True, columns=run.derived(_Columns(every=False, coded=True)), place=True)
+    columns = run.derived(_Columns(every=False, coded=True))
+    return index.table.lazy(index.places(wanted), coded=True, columns=columns, place=True)
 
 
 @cache
@@ -169,14 +185,6 @@ class _Columns(Struct, frozen=True):
     def __call__(self, run: Run) -> list[pl.Expr]:
         """Give the expressions."""
         return index_of(run).table.columns(every=self.every, coded=self.coded)
-
-
-def _finite_at_steps(index: Index, wanted: NDArray[np.bool_], rows: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    own, table = np.flatnonzero(wanted).tolist(), index.table
-    if index.held(own, "n_finite") == index.held(own, "n_stepped") == index.held(own, "n"):
-        return rows
-    stepped = table.short("step", rows).is_not_null() | table.short("gstep", rows).is_not_null()
-    return rows[((table.short("value_class", rows) == "finite") & stepped).to_numpy()]
 
 
 def standing_in(run: Run, some: pl.DataFrame) -> pl.Expr:
@@ -262,10 +270,6 @@ def _grouped(table: Packed) -> list[NDArray[np.uint32]]:
         found.setdefault(series, []).append(part)
     own = [many[0] if len(many) == 1 else np.concatenate(many) for many in found.values()]
     return sorted(own, key=lambda rows: int(rows[0]))
-
-
-def _held(rows: NDArray[np.uint32], table: Packed) -> NDArray[np.uint32] | Even:
-    return (evened(rows) if table.evens else None) or rows
 
 
 def _owners(table: Packed) -> NDArray[np.uint32] | None:

@@ -97,10 +97,10 @@ def _joined(group: list[Clock]) -> Series:
         logs = np.log(clock.seconds)
         cold = warmup(logs, jitter(logs)) if number else 0
         dropped += cold
-        parts.append(clock.rows.select("at", "lo", "pace").slice(cold))
+        parts.append(clock.rows.select("at", "passed", "pace").slice(cold))
     rows = pl.concat(parts, how="vertical_relaxed")
-    gaps = (rows["at"] - rows["lo"]).to_numpy()
-    return Series(first, rows["pace"].to_numpy(), rows["at"].to_numpy(), float(np.median(gaps)), dropped)
+    gap = float(np.median(rows["passed"].to_numpy()))
+    return Series(first, rows["pace"].to_numpy(), rows["at"].to_numpy(), gap, dropped)
 
 
 def _printed(values: Floats) -> float:

@@ -114,8 +114,13 @@ def paced(run: Run) -> tuple[Paced, ...]:
     return tuple(_every(run))
 
 
+@derived
+def _clocks(run: Run) -> tuple[Clock, ...]:
+    return tuple(best_clocks(run, fewest=FEWEST, coarsest=COARSE))
+
+
 def _every(run: Run) -> Iterator[Paced]:
-    for clock in best_clocks(run, fewest=FEWEST, coarsest=COARSE):
+    for clock in _clocks(run):
         calm = clock.calm()
         series = steady(calm.seconds, calm.steps, calm.quantum)
         if series is not None:
@@ -244,7 +249,7 @@ def pauses_of(run: Run) -> tuple[tuple[Clock, Pauses], ...]:
     known = {id(one.clock): one.steady for one in paced(run)}  # the clocks live as long as the run
     return tuple(
         (clock, found)
-        for clock in best_clocks(run, fewest=FEWEST)
+        for clock in _clocks(run)
         if clock.unit != "flop" and (found := _pauses_of(clock, known.get(id(clock)))) is not None
     )
 
@@ -253,12 +258,9 @@ def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
     series = known if known is not None else steady(clock.seconds, clock.steps, clock.quantum)
     if series is None:
         return None
-    passed = clock.rows["at"] - clock.rows["lo"]
-    passed = (passed.fill_null(1) if passed.null_count() else passed).to_numpy()[series.kept].astype(np.float64)
-    took = series.seconds * passed
-    whole = float(took.sum())
-    took -= np.exp(series.spikes.base) * passed
-    over = took.clip(min=0.0, out=took)
+    passed = clock.rows["passed"]
+    passed = (passed.fill_null(1) if passed.null_count() else passed).to_numpy()[series.kept]
+    over, whole = _over_usual(series, passed)
     flags, found = regular(series.slow, series.steps)
     saves, evaluates = (clock.rows[name].to_numpy()[series.kept] for name in ("saved", "evaluated"))
     saving, at_saves = _beside(over, saves)
@@ -272,6 +274,14 @@ def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
         combs=found,
         saves=series.kept[at_saves],
     )
+
+
+def _over_usual(series: Steady, passed: Steps) -> tuple[Floats, float]:
+    """The time that each record takes beyond the level around it, and the whole time."""
+    took, usual = series.seconds * passed, np.exp(series.spikes.base)
+    whole = float(took.sum())
+    took -= np.multiply(usual, passed, out=usual)
+    return took.clip(min=0.0, out=took), whole
 
 
 def _beside(over: Floats, marked: Flags) -> tuple[float, Steps]:

@@ -20,11 +20,9 @@ def is_running_average(values: Floats, counts: Steps) -> bool:
     if not np.isfinite(values).all():
         return False
     late = len(values) // 10
+    if len(values) - 1 - late < _FEWEST or counts[late + 1 :].min(initial=1) <= 0 or not is_of_times(values, counts):
+        return False
     moves, place = np.abs(np.diff(values))[late:], np.asarray(counts, dtype=np.float64)[late + 1 :]
-    if len(moves) < _FEWEST or place.min(initial=1.0) <= 0:
-        return False
-    if not is_of_times(values, counts):
-        return False
     lengths = (len(moves), len(moves) // 2, len(moves) // 3)
     return any(n >= _FEWEST and _dies_out(moves[:n], place[:n]) for n in lengths)
 
@@ -51,10 +49,12 @@ def undone(averages: Floats, counts: Steps) -> Floats:
     so that the caller sees them.
     """
     k = np.asarray(counts, dtype=np.float64)
-    totals = averages * k
+    times = np.empty(len(k))
+    times[:1], behind = averages[:1], times[1:]
     with np.errstate(divide="ignore", invalid="ignore"):
-        times = np.diff(totals) / np.diff(k)
-    return np.concatenate([averages[:1], times])
+        np.subtract(averages[1:] * k[1:], averages[:-1] * k[:-1], out=behind)
+        np.divide(behind, np.diff(k), out=behind)
+    return times
 
 
 def undone_quantum(quantum: float, counts: Steps) -> float:

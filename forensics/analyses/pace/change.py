@@ -19,7 +19,7 @@ from forensics.analyses.pace.ramp import Ramp, ramp_of
 from forensics.analyses.pace.stalls import stalls_of
 from forensics.analyses.pace.steady import SHORTEST, Steady, least_effect
 from forensics.stats.changes import best_cut
-from forensics.stats.spread import median_of
+from forensics.stats.spread import Floats, median_of
 from forensics.values import replace
 
 Kind = Literal["lasting", "transient"]
@@ -81,11 +81,12 @@ def change_of(series: Steady, settings: Settings | None = None) -> Change | None
 
 def _lasting(series: Steady, settings: Settings) -> Change | None:
     """The change of the level, or the ramp, of a series; a transient one where none lasts."""
-    usual = levels_of(series, settings)
-    ramp = ramp_of(series.values, usual)
+    values = series.values
+    usual = levels_of(series, values, settings)
+    ramp = ramp_of(values, usual)
     found = _level_change(series, settings, usual, cap=1.0, ramp=ramp)
     if found is not None and found.kind == "lasting":
-        strict = _level_change(series, settings, levels_of(series, settings, settings.cap), cap=settings.cap)
+        strict = _level_change(series, settings, levels_of(series, values, settings, settings.cap), cap=settings.cap)
         sure = strict is not None and strict.kind == "lasting"
         if found.form == "ramp" and not sure:  # to levels a climb is noise of long memory; the climb itself may be sure
             alone = _ramp_alone(series, settings, ramp)
@@ -94,9 +95,9 @@ def _lasting(series: Steady, settings: Settings) -> Change | None:
     return _ramp_alone(series, settings, ramp) or found
 
 
-def levels_of(series: Steady, settings: Settings, cap: float = 1.0) -> Levels:
-    """Give the levels of a series: bounds by its length and kind."""
-    values, block = blocks(series.values)
+def levels_of(series: Steady, values: Floats, settings: Settings, cap: float = 1.0) -> Levels:
+    """Give the levels of a series by its `values`: bounds by its length and kind."""
+    values, block = blocks(values)
     n = len(values)
     shortest = min(max(SHORTEST, min(30, n // 20)), max(4, n // 4))
     z = settings.z * (1 + 4 / n)

@@ -22,7 +22,7 @@ from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.work import per_work, work_of
 from forensics.case.checkpoints import known
 from forensics.case.processes.attempts import Cut, attempts
-from forensics.case.series import holding, index_of, keys_of, metric_rows, placed_rows, standing_in
+from forensics.case.series import chosen, holding, index_of, keys_of, metric_rows, placed_rows, standing_in
 from forensics.case.steps import first_of_each, key_of, only, ordered, parts, where
 from forensics.dialects.names import is_anew
 from forensics.io.columns import as_column
@@ -37,14 +37,14 @@ _FREE = 2  # saves without a cost, which show that a save has none
 _ALIKE = 0.9  # of the time of the fastest slow record beside a save: others that take as long are as slow
 _GROUP = ["source", "attempt", "rank"]
 _KEPT = [*_GROUP, "at", "t_ns", PLACE]
-_HELD = ("at", "t_ns", PLACE, "lo", "pace")
+_HELD = ("at", PLACE, "lo", "pace")
 _Place = tuple[str, int, int | None]
 _NEAR = 0.3  # tenfold powers: a factor of two either way still is a thousand
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """One series of times: rows with `at`, `lo` (the record before), `pace` and `busy`.
+    """One series of times: rows with `at`, `passed` (steps since the record before), `pace` and `busy`.
 
     `busy` is `evaluated` or `saved`. `pace` is in seconds per `unit`; `quantum` the unit it was printed in, as seconds,
     0 when not known to be coarse. `notes` say what was done to it. Where there is a `table`, `PLACE` are the numbers of
@@ -163,11 +163,16 @@ def _named_clocks(
 
 
 def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:
-    """The finite rows of some series with a step, of each source, attempt and rank."""
-    rows = ordered(placed_rows(run, own, finite_at_steps=True))
-    for part in parts(rows.select(*_KEPT, "value").collect(engine="in-memory"), _GROUP):
-        source, attempt, rank = key_of(part, _GROUP)
-        yield (source, attempt, rank), part
+    """The finite rows of some series with a step, of each source, attempt and rank: `at`, `PLACE` and `value`."""
+    index = index_of(run)
+    keys = index.keys.select("source", pl.col("attempt").fill_null(0), "rank").rows()
+    series: dict[_Place, list[int]] = {}
+    for i in np.flatnonzero(chosen(index, own)).tolist():
+        series.setdefault(keys[i], []).append(i)
+    for place, every in series.items():
+        rows = index.finite_at_steps(every)
+        at, value = index.table.steps(rows).cast(pl.Int64).alias("at"), index.table.numbers("value", rows)
+        yield place, pl.DataFrame([at, as_column(rows, PLACE), as_column(value, "value")])
 
 
 def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place, table: Packed) -> Clock | None:
@@ -276,14 +281,15 @@ def _busy_marked(clock: Clock, busy: Mapping[str, Steps]) -> Clock:
     The line of a step is printed before or after what is done at that step, and a sample of one step may hold it.
     """
     marks = {name: np.zeros(len(clock), np.bool_) for name in busy}
+    lows, ats = clock.rows["lo"], clock.rows["at"]
+    passed = (ats - lows).alias("passed").shrink_dtype()
     if any(map(len, busy.values())):
-        lows, ats = clock.rows["lo"], clock.rows["at"]
         lows, ats = (lows.fill_null(ats) if lows.null_count() else lows).to_numpy(), ats.to_numpy()
         for name, steps in busy.items():
             marks[name] = np.searchsorted(steps, lows, "left") != np.searchsorted(steps, ats, "right")
     marks["busy"] = marks["evaluated"] | marks["saved"]
-    rows = clock.rows if clock.table is None else clock.rows.drop("t_ns")  # which its metric row has
-    return replace(clock, rows=rows.hstack([as_column(held, name) for name, held in marks.items()]))
+    beside = [passed, *(as_column(held, name) for name, held in marks.items())]
+    return replace(clock, rows=clock.rows.drop("lo").hstack(beside))
 
 
 def _busy_steps(run: Run) -> dict[str, Steps]:
@@ -320,7 +326,7 @@ def rescaled(clock: Clock, rows: pl.DataFrame) -> Clock:
     """
     if clock.form != "time":
         return clock
-    known = _from_running_clock(rows) or _from_timestamps(clock.rows)
+    known = _from_running_clock(rows) or _from_timestamps(clock)
     typical = _median(clock.rows["pace"])
     if known is None or typical is None:
         return clock
@@ -338,8 +344,9 @@ def _from_running_clock(rows: pl.DataFrame) -> float | None:
     return _median((took / passed).filter((passed > 0) & (took > 0)))
 
 
-def _from_timestamps(rows: pl.DataFrame) -> float | None:
-    passed, took = rows["at"].diff(), rows["t_ns"].diff()
+def _from_timestamps(clock: Clock) -> float | None:
+    times = clock.rows["t_ns"] if clock.table is None else clock.table.gather("t_ns", clock.rows[PLACE].to_numpy())
+    passed, took = clock.rows["at"].diff(), times.diff()
     return _median((took / passed / 1e9).filter((passed > 0) & (took > 0)))
 
 

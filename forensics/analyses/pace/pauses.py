@@ -21,7 +21,7 @@ _WARM_LEAST, _WARM_SHARE, _WARM_MOST = log(1.15), 0.2, 200
 _TEETH, _TEETH_SHARE, _CHANCE = 3, 0.75, log(1e-3)
 _CANDIDATES, _COMBS, _SPAN = 400, 3, 2_000_000
 _NEIGHBOURS = 7  # whose lower quartile is the floor of a series
-_PIECE = 1 << 16  # windows of which quartiles are taken at once, as they are copied
+_PIECE = 1 << 16  # windows that are looked at together, as they are copied
 _SAMPLE = 4096  # records that a pattern of at most forty is looked for in
 
 
@@ -181,7 +181,7 @@ def winsorised(logs: Floats, found: Spikes, sigmas: float = 3.0) -> Floats:
 
 def floor_of(logs: Floats) -> Floats:
     """Give the lower quartile of seven neighbours: the level where noise only ever adds time."""
-    return _quartiles(_around(logs), np.ones(len(logs), np.bool_))
+    return _quartiles(_around(logs), np.arange(len(logs)))
 
 
 def over_floor(logs: Floats, least: float) -> Floats:
@@ -189,13 +189,14 @@ def over_floor(logs: Floats, least: float) -> Floats:
 
     A quartile takes a hundred times as long as the lowest of the neighbours, and only few records are far above that.
     """
-    around = _around(logs)
-    lowest = around[:, 0].copy()
-    for place in range(1, _NEIGHBOURS):
-        np.minimum(lowest, around[:, place], out=lowest)
-    far = logs - lowest > least
-    over = np.zeros(len(logs))
-    over[far] = logs[far] - _quartiles(around, far)
+    around, over = _around(logs), np.zeros(len(logs))
+    for first in range(0, len(logs), _PIECE):
+        own = around[first : first + _PIECE]
+        lowest = own[:, 0].copy()
+        for place in range(1, _NEIGHBOURS):
+            np.minimum(lowest, own[:, place], out=lowest)
+        far = first + np.flatnonzero(logs[first : first + _PIECE] - lowest > least)
+        over[far] = logs[far] - _quartiles(around, far)
     over[over <= least] = 0.0
     return over
 
@@ -205,9 +206,8 @@ def _around(logs: Floats) -> Floats:
     return np.lib.stride_tricks.sliding_window_view(padded, _NEIGHBOURS)
 
 
-def _quartiles(around: Floats, wanted: Flags) -> Floats:
+def _quartiles(around: Floats, places: Steps) -> Floats:
     """The lower quartile of some windows."""
-    places = np.flatnonzero(wanted)
     pieces = (places[first : first + _PIECE] for first in range(0, max(len(places), 1), _PIECE))
     return np.concatenate([quantile_of_each(around[piece], 0.25) for piece in pieces])
 

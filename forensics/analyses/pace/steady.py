@@ -45,9 +45,8 @@ class Steady(Struct, frozen=True):
     """Records of one series after the warm-up, with what stands out of them.
 
     `kept` are the positions in the series that was given, `seconds` and `steps` theirs; `logs` are the logarithms
-    without a pattern of `period` records (0: none). `values` are the logs that a level may be judged on: spikes
-    replaced, tails pulled in; the floor of them where noise only adds time (`shared`). `slow` flags what stands out of
-    the times as they were, `pauses` are the periodic ones.
+    without a pattern of `period` records (0: none). `slow` flags what stands out of the times as they were, `pauses`
+    are the periodic ones. Where noise only adds time it is `shared`.
     `resolution` is the printing unit over the median.
     """
 
@@ -55,7 +54,6 @@ class Steady(Struct, frozen=True):
     seconds: Floats
     steps: Steps
     logs: Floats
-    values: Floats
     spikes: Spikes
     slow: Flags
     pauses: tuple[Comb, ...]
@@ -68,6 +66,16 @@ class Steady(Struct, frozen=True):
     def __len__(self) -> int:
         """Count the records."""
         return len(self.logs)
+
+    @property
+    def values(self) -> Floats:
+        """The logs that a level may be judged on: spikes replaced, tails pulled in; their floor where `shared`."""
+        if self.shared:
+            return floor_of(self.logs)
+        if not self.multimodal:
+            return winsorised(self.logs, self.spikes)
+        low, high = quantiles_of(self.logs, (0.01, 0.99))
+        return np.clip(self.logs, low, high)
 
     @property
     def excess(self) -> Floats:
@@ -92,7 +100,7 @@ def steady(seconds: Floats, steps: Steps, quantum: float = 0.0, *, fewest: int =
 
     `quantum` is the unit in which times were printed, where the reader knows it better than the values show.
     """
-    good = np.flatnonzero(np.isfinite(seconds) & (seconds > 0))
+    good = np.flatnonzero(np.isfinite(seconds) & (seconds > 0)).astype(np.uint32)
     if len(good) < fewest:
         return None
     found = _some(seconds, good)
@@ -122,23 +130,17 @@ def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tup
     many = float(found.far.mean()) > _MODES
     high = np.flatnonzero(found.high(logs))
     regular = combs(steps[high], int(steps[0]), int(steps[-1])) if 3 <= len(high) < _MODES * len(logs) else ()
-    low, high = quantiles_of(logs, (0.01, 0.99)) if many else (0.0, 0.0)
-    values = np.clip(logs, low, high) if many else winsorised(logs, found)
-    shared = _one_sided(logs, found.base)
-    if shared:
-        values = floor_of(logs)
     return Steady(
         kept=kept,
         seconds=seconds,
         steps=steps,
         logs=logs,
-        values=values,
         spikes=found,
         slow=slow,
         pauses=regular,
         period=pattern[0] if pattern is not None else 0,
         multimodal=many,
-        shared=shared,
+        shared=_one_sided(logs, found.base),
         resolution=known[1],
         warmup=known[0],
     )

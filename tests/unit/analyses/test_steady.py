@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from forensics.analyses.pace import pauses
+from forensics.analyses.pace.pauses import floor_of, over_floor
 from forensics.analyses.pace.steady import resolution
 
 
@@ -27,3 +29,11 @@ def test_two_levels_are_no_printing_unit(values: tuple[float, ...], unit: float)
 
 def test_a_unit_that_is_known_is_no_finer() -> None:
     assert resolution(np.array([0.5, 1.0, 0.5]), 0.25) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("piece", [1, 5, 1_000])
+def test_what_stands_above_its_floor_is_found_piece_by_piece(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = np.random.default_rng(2).normal(size=40)
+    beyond = logs - floor_of(logs)
+    monkeypatch.setattr(pauses, "_PIECE", piece)
+    assert over_floor(logs, 0.5).tolist() == np.where(beyond > 0.5, beyond, 0.0).tolist()

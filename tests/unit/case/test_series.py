@@ -6,12 +6,14 @@ import math
 import random
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from forensics.case import series
 from forensics.case.series import (
+    chosen,
     holding,
     index_of,
     keys_of,
@@ -76,9 +78,19 @@ def test_rows_without_a_finite_number_or_a_step_are_left_out_where_asked(asked: 
     wanted = one.scan("metrics").filter(where & (pl.col("value_class") == "finite") & stepped).collect()
     clean = run_of("run", {"metrics": wanted})
     for run_ in (one, clean):
-        found = placed_rows(run_, where, finite_at_steps=True).collect().cast({pl.Categorical: pl.String})
-        assert_frame_equal(found.drop(PLACE), wanted, check_exact=True)
-        assert [index_of(run_).table.row(place) for place in found[PLACE]] == wanted.rows(named=True)
+        index = index_of(run_)
+        found = index.finite_at_steps(np.flatnonzero(chosen(index, where)).tolist())
+        in_order = wanted.sort("seq", maintain_order=True).rows(named=True)
+        assert [index.table.row(place) for place in found.tolist()] == in_order
+
+
+@pytest.mark.parametrize("asked", _CHOICES)
+def test_a_row_is_found_by_its_place(asked: str) -> None:
+    one, where = run(), _CHOICES[asked]
+    wanted, found = one.scan("metrics").filter(where).collect(), placed_rows(one, where).collect()
+    assert_frame_equal(found.drop(PLACE).cast({pl.Categorical: pl.String}), wanted, check_exact=True)
+    rows = [index_of(one).table.row(place) for place in found[PLACE]]
+    assert [*map(str, rows)] == [*map(str, wanted.rows(named=True))]  # a NaN is none of its equals
 
 
 @pytest.mark.parametrize("piece", [7, 10_000])
