@@ -96,11 +96,11 @@ def jump_before(run: Run, curve: Curve, onset: int) -> tuple[Mapping[str, Any], 
     at = curve.step(onset)
     if rate is None or (at is None and len(rate) != len(curve)):
         return None
-    schedule = schedule_of(rate)
+    schedule, values = schedule_of(rate), rate.values
     for up in schedule.ups:
-        before, after = float(rate.values[up - 1]), float(rate.values[up])
+        before, after = float(values[up - 1]), float(values[up])
         step = rate.step(up)
         gap = onset - up if at is None or step is None else onset - int((curve.at < step).sum())
-        if after > OVER_PEAK * float(rate.values[:up].max()) and -1 <= gap <= _NEAR:
+        if after > OVER_PEAK * float(values[:up].max()) and -1 <= gap <= _NEAR:
             return rate.row(up), before, after
     return None

@@ -42,7 +42,8 @@ def _at_the_peak(run: Run, curve: Curve, places: np.ndarray, limits: Common) -> 
     rate = beside(run, curve, "lr")
     if rate is None or len(rate) != len(curve):
         return False
-    high = rate.values > limits.at_peak * rate.values.max()
+    values = rate.values
+    high = values > limits.at_peak * values.max()
     return float(high[places].mean()) >= limits.share and float(high.mean()) <= limits.usual
 
 

@@ -281,9 +281,9 @@ def _loss_rise(found: NanOnset, cfg: Alarm) -> Precursor | None:
 def _rate_rise(run: Run, found: NanOnset, cfg: Alarm) -> Precursor | None:
     """The last record before the onset at which the learning rate left all its past behind at once."""
     for rate in curves(run, "lr"):
-        until = len(rate) if found.step is None else int((rate.at <= found.step).sum())
+        until, values = len(rate) if found.step is None else int((rate.at <= found.step).sum()), rate.values
         for i in range(until - 1, max(cfg.rate_records, until - cfg.within) - 1, -1):
-            peak = float(rate.values[:i].max())
-            if peak > 0 and rate.values[i] >= cfg.rate_ratio * peak:
-                return Precursor(rate.row(i), "lr", rate.step(i), float(rate.values[i]) / peak, inf, until - i)
+            peak = float(values[:i].max())
+            if peak > 0 and values[i] >= cfg.rate_ratio * peak:
+                return Precursor(rate.row(i), "lr", rate.step(i), float(values[i]) / peak, inf, until - i)
     return None

@@ -11,9 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from forensics.case.joined.stores import stores_of
-from forensics.case.series import Index, chosen, index_of
+from forensics.case.series import Index, RowNumbers, chosen, compact, index_of, whole
 from forensics.case.steps import SERIES
 from forensics.stats.spread import Floats
+from forensics.store.even import Even
 from forensics.store.packed import Packed
 from forensics.store.run import Run, derived
 
@@ -24,8 +25,8 @@ _COLUMNS = (*SERIES, "seq", "line", "byte", "step", "gstep", "t_ns", "name", "va
 class Curve:
     """The finite rows of one series in record order; equal only to itself, so that it can be a key.
 
-    `places` are the numbers of its rows in the packed `table`, shape (n,); `values` their values as floats.
-    `ends_nonfinite`: the last record of the series, left out here, is not a finite number.
+    `held` are the numbers of its rows in the packed `table`, from which values are taken when they are asked for:
+    whoever asks more than once keeps them. `ends_nonfinite`: the last record, left out here, is not a finite number.
     """
 
     source: str
@@ -33,13 +34,22 @@ class Curve:
     rank: int | None
     raw_name: str
     table: Packed = field(repr=False)
-    places: NDArray[np.integer[Any]] = field(repr=False)
-    values: Floats
+    held: RowNumbers = field(repr=False)
     ends_nonfinite: bool
 
     def __len__(self) -> int:
         """Count the values."""
-        return len(self.values)
+        return len(self.held)
+
+    @property
+    def places(self) -> NDArray[np.uint32]:
+        """The numbers of the rows in the table, shape (n,)."""
+        return whole(self.held)
+
+    @property
+    def values(self) -> Floats:
+        """The values, shape (n,)."""
+        return self.table.numbers("value", self.places)
 
     @property
     def at(self) -> pl.Series:
@@ -66,7 +76,8 @@ class Curve:
 
     def cell(self, column: str, index: int) -> Any:  # noqa: ANN401 - a value of a table
         """Give one value of a row: a whole row takes as long as thirteen of them."""
-        return self.table.value(column, int(self.places[index]))
+        place = range(len(self))[index]
+        return self.table.value(column, self.held.one(place) if isinstance(self.held, Even) else int(self.held[place]))
 
 
 #: What the rules about learning ask for; read together, as one pass over a large table is what costs.
@@ -106,8 +117,8 @@ def _curve(index: Index, key: tuple[Any, ...], own: Sequence[int], held: NDArray
     if not index.is_finite(own):
         is_finite = (index.table.short("value_class", held) == "finite").to_numpy()
         finite, ends_nonfinite = held[is_finite], bool(len(held)) and not is_finite[-1]
-    values = index.table.numbers("value", finite)
-    return Curve(source, attempt, rank, raw_name or name, index.table, finite, values, ends_nonfinite=ends_nonfinite)
+    own_rows = compact(finite, index.table)
+    return Curve(source, attempt, rank, raw_name or name, index.table, own_rows, ends_nonfinite=ends_nonfinite)
 
 
 def _series(index: Index, wanted: NDArray[np.bool_]) -> dict[tuple[Any, ...], list[int]]:

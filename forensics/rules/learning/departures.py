@@ -101,8 +101,9 @@ _CALM = 3
 
 def _of_batch_or_course(curve: Curve) -> str:
     """The cause of a loss that exploded: its batch where it did so between two steps that follow each other."""
-    tops = np.maximum.accumulate(curve.values)
-    hits = np.flatnonzero(curve.values[_CALM:] >= _AT_ONCE * np.maximum(tops[_CALM - 1 : -1], 1e-9))
+    values = curve.values
+    tops = np.maximum.accumulate(values)
+    hits = np.flatnonzero(values[_CALM:] >= _AT_ONCE * np.maximum(tops[_CALM - 1 : -1], 1e-9))
     at = int(hits[0]) + _CALM if len(hits) else 0
     last, step = (curve.step(at - 1), curve.step(at)) if at else (None, None)
     return "burst_at_once" if last is not None and step is not None and step - last == 1 else "diverged"
@@ -226,7 +227,7 @@ def loss_spike(run: Run) -> Findings:
     severe = [spike for spike in spikes if spike.peak >= _SEVERE]
     longest = max(((spike.recovered or spike.index) - spike.index for spike in severe), default=0)
     rise = sum(log(spike.peak) for spike in severe)
-    warns = bool(cause) or rise >= _FREQUENT * log(_SEVERE) or longest >= _COSTLY * len(curve.values)
+    warns = bool(cause) or rise >= _FREQUENT * log(_SEVERE) or longest >= _COSTLY * len(curve)
     later = f"{back - worst.index} records" if back - worst.index != 1 else "a record"
     yield loss_spike.finding(
         f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",

@@ -59,7 +59,8 @@ def _levels(training: Curve, evals: Curve) -> Floats | None:
     if (ends <= starts).any():
         return None
     starts += (ends - starts) // 2
-    return np.array([median_of(training.values[a:b]) for a, b in zip(starts, ends, strict=True)])
+    values = training.values
+    return np.array([median_of(values[a:b]) for a, b in zip(starts, ends, strict=True)])
 
 
 def _finding(evals: Curve, levels: Floats, side: str, cause: str, *, sure: bool) -> Finding:

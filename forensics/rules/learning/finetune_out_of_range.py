@@ -111,8 +111,9 @@ def _norms(run: Run, cfg: Usual) -> Findings:
     for norm in curves(run, "grad_norm"):
         if len(norm) < cfg.records:
             continue
-        start, half = len(norm) // 20, median_of(norm.values[-(len(norm) // 2) :])
-        spikes = np.flatnonzero(norm.values[start:] > (usual.red or np.inf)) + start
+        values, start = norm.values, len(norm) // 20
+        half = median_of(values[-(len(norm) // 2) :])
+        spikes = np.flatnonzero(values[start:] > (usual.red or np.inf)) + start
         if len(spikes):
             yield _spiking(norm, spikes, usual, cfg)
         elif half > usual.hi or half < usual.lo:

@@ -229,9 +229,9 @@ def _scores(run: Run, name: str, source: str) -> list[pl.DataFrame]:
 def _best(curve: Curve, cfg: Regained) -> int | None:
     if len(curve) < cfg.evaluations or curve.ends_nonfinite:
         return None
-    best = int(np.argmin(curve.values))
-    later = curve.values[best + 1 :]
-    low = float(curve.values[best])
+    values = curve.values
+    best = int(np.argmin(values))
+    later, low = values[best + 1 :], float(values[best])
     return best if len(later) >= cfg.after and low > 0 and bool((later >= low * (1 + cfg.worse)).all()) else None
 
 

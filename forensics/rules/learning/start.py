@@ -48,13 +48,13 @@ def bad_start(run: Run, cfg: Start) -> Findings:
     if vocab is not None and vocab.number is not None and vocab.number > 1:
         usual = log(vocab.number)
         for curve in _first(run, "loss", cfg)[:1]:
-            if float(curve.values[0]) > cfg.above * usual:
+            if (first := float(curve.cell("value", 0))) > cfg.above * usual:
                 because = f"a fresh model pays ln({vocab.number:.0f}) = {number(usual)}"
-                first, low = float(curve.values[0]), float(curve.values[len(curve) // 2 :].min())
+                low = float(curve.values[len(curve) // 2 :].min())
                 mean = low < max(usual, first / usual)  # a sum over tokens would be below a nat for each
                 yield _finding(curve, because, fact_evidence(vocab.row), sure=mean)
     for curve in _first(run, "grad_norm", cfg)[:1]:
-        norm = float(curve.values[0])
+        norm = float(curve.cell("value", 0))
         if (curve.step(0) or 0) <= cfg.steps and norm > 0 and not cfg.norm_low <= norm <= cfg.norm_high:
             yield _finding(curve, f"most models start between {cfg.norm_low:g} and {cfg.norm_high:g}", sure=False)
 
