@@ -3,8 +3,8 @@
 A metric row takes 136 bytes with the types of the schema. Packed it takes 13 beside its record: its number, its name as
 the number of one, and the number of its record, which holds source, place, step and time in 24 bytes or so. A column of
 one value is held once for all rows. Of many millions of rows, which come from disk, numbers that rise about evenly are
-held by a line (`even.py`), and values in 32 bits where these are exact. Nobody outside sees these parts by their types:
-`column`, `gather` and `lazy` give columns those of the schema, of the rows that a query asks for.
+held by a line (`even.py`), and values in 32 bits where these are exact (`words.py`). Nobody outside sees these parts by
+their types: `column`, `gather` and `lazy` give columns those of the schema, of the rows that a query asks for.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from forensics.io.columns import as_column
 from forensics.store.even import Even, evened
 from forensics.store.schema import TABLES
+from forensics.store.words import OFTEN, SINGLE, read, worded
 from forensics.values import replace
 
 #: Tables that are packed.
@@ -41,7 +42,7 @@ _TEXT = pl.Categorical()
 RECORD = "#record"
 #: The number of a row among all, beside its columns.
 PLACE = "place"
-_ROW, _CODE = "#row", "#code"
+_ROW, _CODE, _KIND = "#row", "#code", "#kind"
 
 #: Numbers of rows.
 Rows = NDArray[np.integer[Any]]
@@ -52,7 +53,8 @@ class Packed(Struct, frozen=True, eq=False):
 
     `records` has a row for each run of rows that share their place, step and time; where each row is one of its own
     there is no `#record`. `names` has the pairs of `NAMED`. `alone` are columns of one value, and which; `evens` are
-    numbers, `#record` among them, that are held by a line.
+    numbers, `#record` among them, that are held by a line. Where values are words (`words.py`) there is `#kind`, and
+    `often` are numbers that some of them are the places of.
     """
 
     height: int
@@ -62,11 +64,20 @@ class Packed(Struct, frozen=True, eq=False):
     names: pl.DataFrame
     alone: Mapping[str, Any] = field(default_factory=dict[str, Any])
     evens: Mapping[str, Even] = field(default_factory=dict[str, Even])
+    often: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     @property
     def _is_by_row(self) -> bool:
         """Whether each row is a record of its own."""
         return self.n_records == self.height
+
+    def _is_worded(self, name: str) -> bool:
+        """Whether a column holds words that are read by their kinds."""
+        return name == "value" and _KIND in self.own.columns
+
+    def _read(self, held: Sequence[pl.Series]) -> pl.Series:
+        words, kinds = (column.to_numpy() for column in held)
+        return as_column(read(words, kinds, self.often), "value")
 
     def record_of(self, rows: Rows | None = None) -> pl.Series:
         """Give the numbers of the records of some rows, or of all."""
@@ -93,6 +104,8 @@ class Packed(Struct, frozen=True, eq=False):
         if name in SHARED:
             column = self.records.get_column(name)
             return _double(column if rows is None and self._is_by_row else column[self.record_of(rows)])
+        if self._is_worded(name):
+            return self._read([_of(self.own.get_column(one), rows) for one in (name, _KIND)])
         return _double(_of(self.own.get_column(name), rows))
 
     def steps(self, rows: Rows) -> pl.Series:
@@ -108,7 +121,7 @@ class Packed(Struct, frozen=True, eq=False):
 
     def numbers(self, name: str, rows: Rows) -> NDArray[Any]:
         """Give a column of numbers of some rows as an array has it, in a tenth of the time of a column for few rows."""
-        is_plain = name not in self.alone and name not in self.evens
+        is_plain = name not in self.alone and name not in self.evens and not self._is_worded(name)
         column = (self.records if name in SHARED else self.own).get_column(name) if is_plain else None
         if column is None or column.null_count():
             return self.short(name, rows).to_numpy()
@@ -128,6 +141,8 @@ class Packed(Struct, frozen=True, eq=False):
             return self.names.get_column(name)[self.own.get_column(_CODE)[row]]
         if name in SHARED:
             return self.cell(name, row if self._is_by_row else self._record(row))
+        if self._is_worded(name):
+            return self.short(name, np.array([row]))[0]
         return self.own.get_column(name)[row]
 
     def cell(self, name: str, record: int) -> Any:  # noqa: ANN401 - same
@@ -152,6 +167,8 @@ class Packed(Struct, frozen=True, eq=False):
         """Give a column that is no name, as `shared` where it is one of those; it is held here no longer."""
         if name in SHARED:
             return self.records.drop_in_place(name) if name in self.records.columns else self.shared(name)
+        if self._is_worded(name):
+            return self._read([self.own.drop_in_place(name), self.own.drop_in_place(_KIND)])
         return self.short(name) if name in self.alone else self.own.drop_in_place(name)
 
     def lazy(
@@ -199,7 +216,9 @@ class Packed(Struct, frozen=True, eq=False):
             return self.evens[name].expression(RECORD).cast(dtype)
         if name in self.records.columns:
             return pl.lit(self.records[name]).gather(RECORD).cast(dtype)
-        return (pl.col(name) if every else pl.lit(self.own[name]).gather(_ROW)).cast(dtype)
+        names = (name, _KIND) if self._is_worded(name) else (name,)
+        held = [pl.col(one) if every else pl.lit(self.own[one]).gather(_ROW) for one in names]
+        return held[0].cast(dtype) if len(held) == 1 else pl.map_batches(held, self._read, return_dtype=dtype)
 
     def lazy_records(self, records: pl.DataFrame) -> pl.LazyFrame:
         """Give the columns of `SHARED` with the types of the schema, for records by their `RECORD`, and its others.
@@ -215,15 +234,20 @@ class Packed(Struct, frozen=True, eq=False):
         given = pl.col("raw_name").replace_strict(names, default=pl.col("name"), return_dtype=pl.String)
         return replace(self, names=self.names.with_columns(name=given))
 
+    def is_full(self, name: str) -> bool:
+        """Whether a column that a row has for itself holds something in every row, as far as that costs nothing."""
+        return name in self.own.columns and not self.own.get_column(name).null_count()
+
     def values_of(self, raw_name: str) -> pl.Series:
         """Give the values of the rows with a printed name."""
         codes = self.names.with_row_index(_CODE).filter(pl.col("raw_name") == raw_name)[_CODE]
-        return self.own["value"].filter(self.code_of().is_in(codes.implode()))
+        return self.short("value").filter(self.code_of().is_in(codes.implode()))
 
     def scaled(self, factors: Mapping[str, float]) -> Packed:
         """Give the same rows with the values of some printed names multiplied."""
         factor = self.names["raw_name"].replace_strict(factors, default=1.0, return_dtype=pl.Float64)
-        return replace(self, own=self.own.with_columns(value=self.own["value"] * factor[self.code_of()]))
+        scaled = (self.short("value") * factor[self.code_of()]).alias("value")
+        return replace(self, own=self.own.drop(_KIND, strict=False).with_columns(scaled))
 
     def estimated_size(self) -> int:
         """Give the bytes that the rows take."""
@@ -330,18 +354,21 @@ def _stacked(parts: Sequence[Packed], *, even: bool = False) -> Packed:
     continues = [False, *(_continues(one, other) for one, other in pairwise(parts))]
     height, n_records = sum(part.height for part in parts), sum(part.n_records for part in parts) - sum(continues)
     names, codes = _joined_names(parts)
-    own, records, evens = [codes], list[pl.Series](), dict[str, Even]()
+    own, records, evens, often = [codes], list[pl.Series](), dict[str, Even](), np.zeros(0)
     for name in (RECORD, *TABLES[_TABLE]):
         if name in {*NAMED, *alone} or (name == RECORD and n_records == height):
+            continue
+        if name == "value" and even:
+            values, often = _short_values(parts)
+            own += values
             continue
         column = _joined_records(parts, continues) if name == RECORD else _joined_values(name, parts, continues)
         found = evened(column.to_numpy()) if even and column.dtype.is_integer() and not column.null_count() else None
         if found is None:
-            single = even and len(parts) == 1  # of several parts one that is not single says it of all
-            (records if name in SHARED else own).append(_single(column) if single else column)
+            (records if name in SHARED else own).append(column)
         else:
             evens[name] = found
-    return Packed(height, n_records, pl.DataFrame(own), pl.DataFrame(records), names, alone, evens)
+    return Packed(height, n_records, pl.DataFrame(own), pl.DataFrame(records), names, alone, evens, often)
 
 
 def _continues(one: Packed, other: Packed) -> bool:
@@ -397,12 +424,38 @@ def _series(name: str, even: Even, rows: Rows | None = None, kind: type[np.integ
     return as_column(even.whole(kind) if rows is None else even.take(rows).astype(kind, copy=False), name)
 
 
-def _single(column: pl.Series) -> pl.Series:
-    """Numbers of 64 bits as such of 32 where all are the same."""
-    if column.dtype != pl.Float64:
-        return column
-    single = column.cast(pl.Float32)
-    return single if column.eq_missing(single.cast(pl.Float64)).all() else column
+def _short_values(parts: Sequence[Packed]) -> tuple[list[pl.Series], NDArray[np.float64]]:
+    """The values of some parts, in 32 bits where all are exact so, words beside how each is read; and `often`."""
+    if len(parts) == 1:
+        return _worded(parts[0].taken("value"))
+    dtypes = {part.own["value"].dtype if "value" in part.own.columns else pl.Null for part in parts}
+    if pl.Int32 not in dtypes or not dtypes <= {pl.Int32, pl.Float32}:
+        return [_joined_values("value", parts, [False] * len(parts))], np.zeros(0)
+    firsts = np.cumsum([0, *(len(part.often) for part in parts)])
+    held = [_words(part, int(first)) for part, first in zip(parts, firsts, strict=False)]
+    columns = [_joined(column) for column in map(list, zip(*held, strict=True))]
+    return columns, np.concatenate([part.often for part in parts])
+
+
+def _worded(values: pl.Series) -> tuple[list[pl.Series], NDArray[np.float64]]:
+    found = None if values.dtype != pl.Float64 or values.null_count() else worded(values.to_numpy())
+    if found is None:
+        return [values], np.zeros(0)
+    if (found.kinds == SINGLE).all():
+        return [as_column(found.words.view(np.float32), "value")], found.often
+    return [as_column(found.words, "value"), as_column(found.kinds, _KIND)], found.often
+
+
+def _words(part: Packed, first: int) -> tuple[pl.Series, pl.Series]:
+    """The words of a part whose numbers of `often` follow so many others, and their kinds."""
+    words = part.own.drop_in_place("value")
+    if _KIND not in part.own.columns:
+        kinds = np.full(part.height, SINGLE, np.uint8)
+        return as_column(words.to_numpy().view(np.int32), "value"), as_column(kinds, _KIND)
+    kinds = part.own.drop_in_place(_KIND)
+    if first and len(part.often):
+        words = as_column(words.to_numpy() + np.int32(first) * (kinds.to_numpy() == OFTEN), "value")
+    return words, kinds
 
 
 def _double(column: pl.Series) -> pl.Series:

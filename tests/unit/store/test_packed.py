@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -64,15 +65,18 @@ def test_some_rows_of_some_columns_are_those_of_the_table(parts: list[list[objec
 
 
 @settings(max_examples=30)
-@given(st.lists(_ROWS, min_size=1, max_size=4), st.integers(1, 7), st.booleans(), st.data())
+@given(st.lists(_ROWS, min_size=1, max_size=4), st.integers(1, 7), st.booleans(), st.booleans(), st.data())
 def test_rows_that_are_held_by_lines_come_back_as_they_were(
-    parts: list[list[object]], piece: int, regular: bool, data: st.DataObject
+    parts: list[list[object]], piece: int, regular: bool, printed: bool, data: st.DataObject
 ) -> None:
     whole = pl.concat([table(part) for part in parts])  # type: ignore[arg-type] # drawn above
     if regular:
         rows = pl.int_range(pl.len())
         whole = whole.with_columns(seq=rows // 2, line=rows // 2 + 1, byte=rows // 2 * 80, step=rows // 4)
         whole = whole.with_columns(value=pl.col("value").cast(pl.Float32).cast(pl.Float64))
+    if printed:
+        few = st.sampled_from([-0.0, 0.1, 8.9764, 3e-10, 214748364.7, 2147483648.5, 1e300, math.nan, math.inf])
+        whole = whole.with_columns(pl.Series("value", [data.draw(few) for _ in range(whole.height)], pl.Float64))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "_EVEN_ROWS", 0)
         patch.setattr(packing, "_PIECE_ROWS", piece)
@@ -102,6 +106,18 @@ def test_a_long_regular_log_takes_five_bytes_a_row() -> None:
         assert packed_from(conform("metrics", rows).lazy()).estimated_size() <= 5 * rows.height + 1_000
         patch.setattr(packing, "_EVEN_ROWS", rows.height + 1)
         assert packed_from(conform("metrics", rows).lazy()).estimated_size() > 15 * rows.height
+
+
+def test_printed_numbers_take_five_bytes_unless_many_need_all_their_digits() -> None:
+    printed = pl.Series("value", [round(2 + n / 1_000, 4) for n in range(4_000)])
+    scaled = printed.round(1) * (10**9 / 2**30)  # few numbers, with all their digits
+    for values, size_bytes in ((printed, 5), (scaled, 5), (pl.concat([printed, printed.sqrt()]), 8)):
+        rows = conform("metrics", pl.DataFrame({"step": range(len(values)), "value": values}))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(packing, "_EVEN_ROWS", 0)
+            packed = packed_from(rows.lazy())
+        assert packed.own.drop("#code").estimated_size() == size_bytes * len(values)
+        assert packed.numbers("value", np.arange(len(values), dtype=np.uint32)).tolist() == values.to_list()
 
 
 def test_a_usual_row_takes_twenty_bytes_and_one_without_a_record_of_its_own_forty() -> None:
