@@ -115,6 +115,22 @@ def _without(end: Ending) -> str:
 
 
 def _records(run: Run) -> _Records:
+    of_loss = holding(run, "of_loss") | holding(run, "of_reward")
+    told = pl.col("value").is_not_null()
+    rows = counted(run, of_loss & (of_training() | (role() == "eval")))
+    finite = (told & (pl.col("value_class") == "finite")).any().alias("finite")
+    losses, finite = rows.select(told.sum().alias("losses"), finite).collect().row(0)
+    trained = counted(run, of_loss & of_training()).filter(told)
+    steps = trained.select(pl.coalesce(at(), "seq")).collect().to_series()
+    numbered = len(steps) if rises(steps) else steps.n_unique()
+    del steps  # of millions
+    bad = counted(run, of_loss & (pl.col("name") == "loss")).filter(pl.col("value_class").is_in(BAD_CLASSES))
+    failed = judged_rows(run, bad).select(pl.len()).collect().item()
+    return _Records(_count(run), losses, failed if finite else losses, numbered)
+
+
+def _count(run: Run) -> int:
+    """Count the records of training and of evaluations, each once."""
     evaluated = counted(run, role() == "eval").select("source", "attempt", "seq")
     trained = (rows.filter("trains").select("source", "attempt", "seq") for rows in counted_record_pieces(run))
     places: dict[str, list[pl.DataFrame]] = {}
@@ -123,14 +139,4 @@ def _records(run: Run) -> _Records:
             run, *(rows.with_columns(pl.col("attempt").fill_null(0)) for rows in pieces)
         ).items():
             places.setdefault(source, []).append(part)
-    of_loss = holding(run, "of_loss") | holding(run, "of_reward")
-    told = pl.col("value").is_not_null()
-    rows = counted(run, of_loss & (of_training() | (role() == "eval")))
-    finite = (told & (pl.col("value_class") == "finite")).any().alias("finite")
-    losses, finite = rows.select(told.sum().alias("losses"), finite).collect().row(0)
-    trained = counted(run, of_loss & of_training()).filter(told)
-    steps = trained.select(pl.coalesce(at(), "seq")).collect().to_series()
-    bad = counted(run, of_loss & (pl.col("name") == "loss")).filter(pl.col("value_class").is_in(BAD_CLASSES))
-    failed = judged_rows(run, bad).select(pl.len()).collect().item()
-    records = sum(first_of_each(pl.concat(own, how="vertical_relaxed"), "seq").height for own in places.values())
-    return _Records(records, losses, failed if finite else losses, len(steps) if rises(steps) else steps.n_unique())
+    return sum(first_of_each(pl.concat(own, how="vertical_relaxed"), "seq").height for own in places.values())

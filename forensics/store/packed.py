@@ -234,10 +234,6 @@ class Packed(Struct, frozen=True, eq=False):
         given = pl.col("raw_name").replace_strict(names, default=pl.col("name"), return_dtype=pl.String)
         return replace(self, names=self.names.with_columns(name=given))
 
-    def is_full(self, name: str) -> bool:
-        """Whether a column that a row has for itself holds something in every row, as far as that costs nothing."""
-        return name in self.own.columns and not self.own.get_column(name).null_count()
-
     def values_of(self, raw_name: str) -> pl.Series:
         """Give the values of the rows with a printed name."""
         codes = self.names.with_row_index(_CODE).filter(pl.col("raw_name") == raw_name)[_CODE]
