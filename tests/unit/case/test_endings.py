@@ -33,7 +33,7 @@ def judged(place: Path, lines: Iterable[str], **files: str) -> Verdict:
 
 def test_an_end_marker_proves_health(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [*steps(*range(40)), "training complete"])
-    assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.MEDIUM)
+    assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.LOW)
 
 
 def test_a_log_that_stops_at_step_55_of_100_is_no_health_and_says_how_far_it_came(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_log_that_stops_at_step_55_of_100_is_no_health_and_says_how_far_it_cam
 
 def test_the_same_log_to_step_100_has_reached_its_plan(tmp_path: Path) -> None:
     verdict = judged(tmp_path, steps(*range(1, 101), form="[Step {at}/100] loss {loss:.4f}"))
-    assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.MEDIUM)
+    assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.LOW)
     assert "up to step 100 of 100, which is the end of its plan" in verdict.headline
 
 

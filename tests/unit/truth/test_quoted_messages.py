@@ -64,7 +64,7 @@ def test_a_line_that_is_no_exception_may_be_the_one_that_decides(tmp_path: Path,
     ("raised", "first"),
     [
         ("IndexError: index 7 is out of bounds for axis 0 with size 7", "Compare the class numbers in the labels"),
-        ("IndexError: index 9 is out of bounds for axis 0 with size 7", "Print the length of what is indexed"),
+        ("IndexError: index 9 is out of bounds for axis 0 with size 7", "Compare index 9 with the size 7"),
     ],
 )
 def test_an_index_one_past_the_end_is_mostly_a_class_number(tmp_path: Path, raised: str, first: str) -> None:
