@@ -13,7 +13,8 @@ from forensics.analyses.nan.series import Shares, Status
 from forensics.analyses.nan.tokens import tokens_outside
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import row_of, telling
-from forensics.rules.kit import Causal, Confidence, Findings, Run, Severity, at_step, rule
+from forensics.rules.kit import Causal, Confidence, Findings, Onset, Run, Severity, at_step, rule
+from forensics.values import replace
 
 _SEVERITY = {
     Status.FAILED: Severity.ERROR,
@@ -32,7 +33,9 @@ _AFTER = {
 @rule("NAN001 nan-first-nonfinite", "metrics facts events checkpoints", about=nan_onset, config=Shares)
 def first_nonfinite(run: Run, found: NanOnset) -> Findings:
     """Find the first non-finite step of the attempt that counts."""
-    if found.said and scale_fell_first(found, collapse_of(run)):
+    collapse = collapse_of(run)
+    fell_first = scale_fell_first(found, collapse)
+    if found.said and fell_first:
         return
     first, failed = found.first, found.status is Status.FAILED
     kind, skip = kind_of(run, found), None if failed else skip_of(run, found)
@@ -41,7 +44,7 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
         f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",
         f"{after}{_stopped(run, found)}; {kind.words}" if failed else after,
         (*found.evidence(), *((skip.line,) if skip is not None and skip.line is not None else ())),
-        found.onset,
+        _onset(found, collapse.step if collapse is not None and failed and fell_first else None),
         severity=_severity(found, is_skipped=skip is not None),
         confidence=_confidence(found),
         culprits=() if first.row["rank"] is None or not _told_apart(found) else (first.row["rank"],),
@@ -50,6 +53,14 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
         numbers={"bad_records": first.n_bad, "records": first.n, "finite_losses_before": found.n_before},
         next=("forensics nan-origin RUN",),
     )
+
+
+def _onset(found: NanOnset, fell: int | None) -> Onset:
+    """Where the loss scale fell for good before the first bad number was printed, if it did; else where that is."""
+    if fell is None:
+        return found.onset
+    clean = None if found.clean_step is None else min(found.clean_step, fell - 1)
+    return replace(found.onset, step=fell, step_lo=clean)
 
 
 def _cause(found: NanOnset, kind: Kind) -> str:
