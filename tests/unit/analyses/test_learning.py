@@ -189,11 +189,18 @@ def test_a_loss_that_gave_back_at_one_step_what_it_had_learned_and_stays_there_h
     ("rise", "every", "cause"),
     [
         ([5.6, 5.2, 5.0], 1, "level_shift"),
+        ([3.0, 2.9, 2.9], 1, "level_shift"),
         ([5.6, 5.2, 7.5], 1, "diverged"),
         ([2.7, 2.6, 2.6], 1, "diverged"),
         ([5.6, 5.2, 5.0], 2, "diverged"),
     ],
-    ids=["at one step", "goes on rising", "less than twice the level", "two steps between two records"],
+    ids=[
+        "at one step",
+        "little more than twice the level",
+        "goes on rising",
+        "less than twice the level",
+        "two steps between two records",
+    ],
 )
 def test_a_rise_that_one_update_makes_is_a_change_of_the_level_and_one_of_several_a_divergence(
     rise: list[float], every: int, cause: str

@@ -56,3 +56,9 @@ def test_a_first_record_far_behind_the_resume_speaks_of_the_steps_as_well(tmp_pa
     near = verdict(tmp_path / "near", records(50, 90, bad_from=41, every=10), before=records(1, 40))
     far = verdict(tmp_path / "far", records(51, 91, bad_from=41, every=10), before=records(1, 40))
     assert (near.cause, far.cause) == ("from_resume", "data_or_numerics")
+
+
+def test_the_checkpoint_that_was_loaded_is_not_given_even_where_there_is_no_other(tmp_path: Path) -> None:
+    alone = [line for line in records(1, 40) if "step_20" not in line]
+    found = verdict(tmp_path, records(41, 90, bad_from=41), before=alone)
+    assert (found.cause, saved(found)) == ("from_resume", None)
