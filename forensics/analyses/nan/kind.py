@@ -215,7 +215,7 @@ def _calm(found: NanOnset, quiet: Precursor | None, cfg: Alarm) -> Kind:
 def resumed_from(run: Run, found: NanOnset) -> Start | None:
     """Give the start of the attempt whose first record is the onset, a few steps behind a checkpoint; else None.
 
-    An attempt before it that met a bad number by that step had not loaded the checkpoint.
+    Where an attempt before it met the same number, the onset is there: that one had not loaded the checkpoint.
     """
     tried, row = attempts(run), found.first.row
     judged = tried.judged
@@ -223,10 +223,7 @@ def resumed_from(run: Run, found: NanOnset) -> Start | None:
     if start is None or start.step is None or judged.first is None or found.step is None:
         return None
     inside = tried.of(row["source"], line=row["line"], byte=row.get("byte"), t_ns=row["t_ns"]) == judged.number
-    if not inside or found.step > judged.first or found.step - start.step > _SOON:
-        return None
-    earlier = (pl.col("source") == start.source) & (pl.col("seq") < start.seq) & (pl.col("at") <= found.step)
-    return start if found.rows.filter(earlier & pl.col("bad")).is_empty() else None
+    return start if inside and found.step <= judged.first and found.step - start.step <= _SOON else None
 
 
 def hidden(found: NanOnset) -> bool:
