@@ -66,6 +66,10 @@ class NanOnset(Struct, frozen=True):
         row = self.first.row
         return Onset(step=self.step, t_ns=row["t_ns"], rank=row["rank"], step_lo=self.clean_step)
 
+    def clean_before(self, step: int | None) -> int | None:
+        """The last clean step below another one, where something else was lost first."""
+        return None if self.clean_step is None or step is None else min(self.clean_step, step - 1)
+
     def evidence(self) -> tuple[Evidence, ...]:
         """The first bad place, the last clean one before it, and what else says the same."""
         clean = () if self.clean is None else (metric_evidence(self.clean, EvidenceRole.RELATED),)

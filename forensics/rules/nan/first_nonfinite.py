@@ -57,10 +57,7 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
 
 def _onset(found: NanOnset, fell: int | None) -> Onset:
     """Where the loss scale fell for good before the first bad number was printed, if it did; else where that is."""
-    if fell is None:
-        return found.onset
-    clean = None if found.clean_step is None else min(found.clean_step, fell - 1)
-    return replace(found.onset, step=fell, step_lo=clean)
+    return found.onset if fell is None else replace(found.onset, step=fell, step_lo=found.clean_before(fell))
 
 
 def _cause(found: NanOnset, kind: Kind) -> str:

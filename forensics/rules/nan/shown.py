@@ -136,7 +136,7 @@ def loss_scale_collapse(run: Run, collapse: Collapse) -> Findings:
     if bad is not None and bad.step is not None and (collapse.step is None or bad.step <= collapse.step):
         onset = bad.onset
     elif bad is not None:
-        onset = replace(onset, step_lo=bad.clean_step if (bad.clean_step or 0) < (onset.step or 0) else None)
+        onset = replace(onset, step_lo=bad.clean_before(onset.step))
     consequence = bad is not None and onset is bad.onset and collapse.step != bad.step
     yield loss_scale_collapse.finding(
         f"{collapse.words}, from {at_step(collapse.step)} on",

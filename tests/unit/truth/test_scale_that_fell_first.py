@@ -11,15 +11,21 @@ from forensics.analyses.nan.origin import origin
 from tests.unit.truth._runs import write
 
 
-@pytest.mark.parametrize("fell", [94, 95])
-def test_triage_and_nan_origin_begin_where_the_scale_fell(fell: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("fell", "bad", "begins", "clean"), [(94, 95, 94, 90), (95, 100, 95, 94), (94, 90, 90, 85)])
+def test_triage_and_nan_origin_begin_where_the_first_of_scale_and_number_is_lost(
+    fell: int, bad: int, begins: int, clean: int, tmp_path: Path
+) -> None:
     lines = ["step 3: gradient overflow, skipping update, loss scale 32768"]
-    lines += [f"step {n}/200 | loss: {3 - n / 100:.3f} | grad_norm: {0.5 + n % 3 / 50:.3f}" for n in range(5, 95, 5)]
-    lines += ["step 95/200 | loss: 2.05 | grad_norm: inf"] if fell == 94 else []
-    for at, step in enumerate(range(fell, fell + 17)):
-        lines.append(f"step {step}: gradient overflow, skipping update, loss scale {16384 / 2**at:g}")
-    lines += [f"step {n}/200 | loss: 2.05 | grad_norm: inf" for n in range(100, 115, 5)]
-    opened = open_run(write(tmp_path, {"train.log": lines}))
-    verdict, found = opened.triage(figures=False).verdict, origin(opened.run)
-    assert (verdict.shape is not None, verdict.onset.step) == (True, found.first_bad_step)
-    assert (found.kind, found.first_bad_step) == ("loss_scale_collapse", fell)
+    norms = {n: "inf" if n >= bad else f"{0.5 + n % 3 / 50:.3f}" for n in range(5, 115, 5)}
+    records = {n: f"step {n}/200 | loss: {3 - n / 200:.3f} | grad_norm: {norms[n]}" for n in norms}
+    falls = {
+        fell + at: f"step {fell + at}: gradient overflow, skipping update, loss scale {16384 / 2**at:g}"
+        for at in range(17)
+    }
+    one = [*lines, *(said[n] for n in range(5, 115) for said in (records, falls) if n in said)]
+    two = {"slurm-7.err": records.values(), "slurm-7.out": [*lines, *falls.values()]}
+    for name, files in (("one", {"train.log": one}), ("two", two)):
+        opened = open_run(write(tmp_path / name, files))
+        verdict, found = opened.triage(figures=False).verdict, origin(opened.run)
+        assert verdict.onset.step == found.first_bad_step
+        assert (found.first_bad_step, verdict.onset.step_lo) == (begins, clean)
