@@ -1,4 +1,6 @@
-"""Launchers' prefixes: who printed the line. They stack (`7: [rank7]: …`); the innermost global rank wins.
+"""What stands before a line: launchers' prefixes, which tell who printed it, and what a carrier of the whole log adds.
+
+Prefixes stack (`7: [rank7]: …`); the innermost global rank wins. A carrier's lead is a row of `leads.tsv`.
 
 kubectl `[pod/x/y] `, mpirun `[1,3]<stdout>: `, srun -l `  3: `, torchrun `[default3]:`, PyTorch `[rank3]:`, pdsh and
 DeepSpeed `worker-2: [rank20]:`, Ray `(Worker pid=7, ip=1.2.3.4) `, multi-node `[12345] `.
@@ -6,10 +8,13 @@ DeepSpeed `worker-2: [rank20]:`, Ray `(Worker pid=7, ip=1.2.3.4) `, multi-node `
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 import polars as pl
 
+from forensics.io.tables import table_rows
 from forensics.patterns import lazily
 
 #: What mpirun's time stamps put before its tag: `Fri Aug  1 12:31:45 2031[1,0]<stdout>:`.
@@ -43,14 +48,26 @@ MAY_BEGIN = lazily(r"[\[(pA-Z0-9 ]")
 _ANY, _NO_TASK = lazily(MAYBE), lazily(_MAYBE)
 _TASK_LINE = lazily(_TASK)
 _ENOUGH = 3
+_LEADS = tuple(lazily(pattern) for pattern, _ in table_rows("forensics.dialects", "leads.tsv"))
+#: A carrier leads all lines; the others were cut where the log was taken out of it.
+_LED_SHARE, _LED_LINES, _MOST_LINES = 0.98, 5, 256
 
 
-def split(line: str) -> tuple[str, int | None]:
-    """One line's prefix, and the rank it names (None when it names none)."""
-    found = _PREFIX.match(line)
+def lead_of(parts: Sequence[bytes]) -> re.Pattern[str] | None:
+    """What a carrier puts before each line of a log, from parts of whole lines; None where it adds nothing."""
+    every = [line for part in parts for line in part.split(b"\n") if line.strip()]
+    lines = [line.decode("utf-8", "replace") for line in every[:: len(every) // _MOST_LINES + 1]]
+    least = max(_LED_LINES, _LED_SHARE * len(lines))
+    return next((lead for lead in _LEADS if sum(map(bool, map(lead.match, lines))) >= least), None)
+
+
+def split(line: str, lead: re.Pattern[str] | None = None) -> tuple[str, int | None]:
+    """One line's prefix, behind a carrier's lead, and the rank it names (None when it names none)."""
+    led = lead.match(line) if lead is not None else None
+    found = _PREFIX.match(line, led.end() if led is not None else 0)
     assert found is not None
     ranks = [found[name] for name in _RANKS if found[name] is not None]
-    return found[0], int(ranks[0]) if ranks else None
+    return line[: found.end()], int(ranks[0]) if ranks else None
 
 
 def rank_span(line: str) -> tuple[int, int]:
@@ -67,17 +84,18 @@ def numbers_tasks(sample: pl.Series) -> bool:
     return bool(numbers) and not (len(numbers) >= _ENOUGH and grows)
 
 
-def strip(frame: pl.DataFrame, *, tasks: bool = True) -> pl.DataFrame:
+def strip(frame: pl.DataFrame, *, tasks: bool = True, lead: re.Pattern[str] | None = None) -> pl.DataFrame:
     """Take the prefixes off the column `text`; add `raw` (as printed) and `rank` (Int64, null where none was named).
 
-    `tasks`: whether `3: ` at the start is a task of srun. One line in Python takes 2 µs, in the engine of columns 13.
+    `tasks`: whether `3: ` at the start is a task of srun. `lead`: what a carrier put before each line, taken off, too.
+    One line in Python takes 2 µs, in the engine of columns 13.
     """
     rests: list[str] = frame["text"].to_list()
     ranks: list[int | None] = [None] * len(rests)
     maybe = _ANY if tasks else _NO_TASK
     for at, line in enumerate(rests):
-        if maybe.match(line) is not None:
-            prefix, ranks[at] = split(line)
+        if lead is not None or maybe.match(line) is not None:
+            prefix, ranks[at] = split(line, lead)
             rests[at] = line[len(prefix) :]
     frame = frame.hstack([frame["text"].alias("raw"), pl.Series("rank", ranks, dtype=pl.Int64)])
     return frame.replace_column(frame.columns.index("text"), pl.Series("text", rests, dtype=pl.String))

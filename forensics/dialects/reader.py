@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,17 +35,25 @@ class Bounds(Struct, frozen=True):
     calendar: Calendar = Calendar()
 
 
+class Begins(Struct, frozen=True):
+    """How lines of one file begin: with the task number of `srun -l`, and with what a carrier put before each."""
+
+    tasks: bool = True
+    lead: re.Pattern[str] | None = None
+
+
+_PLAIN = Begins()
+
+
 class Reader:
     """Feed the blocks of one file in order, then `close`; each call gives tables that are final."""
 
-    def __init__(self, dialects: Sequence[Dialect], bounds: Bounds, *, tasks: bool = True, first_seq: int = 0) -> None:
-        """Read with these dialects, best first.
-
-        `tasks`: whether lines may begin with the task number of `srun -l`.
-        `first_seq`: segments before the first block.
-        """
+    def __init__(
+        self, dialects: Sequence[Dialect], bounds: Bounds, begins: Begins = _PLAIN, *, first_seq: int = 0
+    ) -> None:
+        """Read with these dialects, best first; `first_seq`: segments before the first block."""
         self._bounds = bounds
-        self._tasks = tasks
+        self._begins = begins
         self._matcher = Matcher([*dialects, _counters.COUNTERS], bounds.calendar)
         self._scanner = signatures.Scanner(quote_chars=bounds.quote_chars)
         self._tracebacks = tracebacks.Assembler(
@@ -52,6 +61,7 @@ class Reader:
             window_bytes=tracebacks.WINDOW_BYTES,
             lines=bounds.traceback_lines,
             quote_chars=bounds.quote_chars,
+            lead=begins.lead,
         )
         self._pattern = signatures.pattern()
         self._heads = heads.Heads()
@@ -80,12 +90,12 @@ class Reader:
         cut = _lines.Cut(data, first_line=first_line, offset=offset, first_seq=self._seq)
         events = self._tracebacks.go_on(data) + self._heads.feed(cut)
         suspects, printed = self._chosen(cut)
-        if not offset and not self._seq and (opened := headless.opening(data)) is not None:
+        if not offset and not self._seq and (opened := headless.opening(data, self._begins.lead)) is not None:
             events += self._tracebacks.headless(*opened)
         if suspects.height:
-            suspects = wrapped.mended(suspects, data, offset)
+            suspects = wrapped.mended(suspects, data, offset, self._begins.lead)
             events += self._scanned(suspects)
-            events += elastic.records(suspects, data, offset, self._bounds.quote_chars)
+            events += elastic.records(suspects, data, offset, self._bounds.quote_chars, self._begins.lead)
             events += self._tracebacks.feed(suspects, data, offset)
         ready = [self._events(events)] if events else []
         ready += map(_filled, self._matcher.feed(printed))
@@ -100,10 +110,8 @@ class Reader:
         printed, quiet = self._matcher.take(cut.select(self._matcher.pattern))
         crowded = len(quiet) > cut.height * _CROWD
         suspects = cut.select(self._pattern, but=quiet if crowded else None, literals=signatures.literals())
-        return self._bare(suspects), self._bare(printed)
-
-    def _bare(self, segments: pl.DataFrame) -> pl.DataFrame:
-        return prefixes.strip(segments, tasks=self._tasks)
+        tasks, lead = self._begins.tasks, self._begins.lead
+        return prefixes.strip(suspects, tasks=tasks, lead=lead), prefixes.strip(printed, tasks=tasks)
 
     def _scanned(self, suspects: pl.DataFrame) -> list[dict[str, Any]]:
         """Signatures of the suspects of several blocks at once: few segments cost as much as thousands."""
@@ -155,7 +163,11 @@ class Reader:
         line = first_line + data.count(b"\n", 0, begin)
         row: dict[str, Any] = dict.fromkeys(_EVENTS)
         row |= {"seq": self._seq, "line": line, "byte": offset + begin, "level": "info", "code": "last_line"}
-        row |= {"text": text[: self._bounds.quote_chars], "rank": prefixes.split(text)[1], "stamped": text}
+        row |= {
+            "text": text[: self._bounds.quote_chars],
+            "rank": prefixes.split(text, self._begins.lead)[1],
+            "stamped": text,
+        }
         return [row | {"attrs": '{"role":"context","shape":""}'}]
 
 

@@ -38,14 +38,18 @@ _BEFORE_BYTES, _AFTER_BYTES, _AFTER_LINES, _FRAMES = 1_000, 4_000, 12, 40
 _CHARS = 300
 
 
-def records(found: pl.DataFrame, data: bytes, offset: int, chars: int) -> list[dict[str, Any]]:
+def records(
+    found: pl.DataFrame, data: bytes, offset: int, chars: int, lead: re.Pattern[str] | None = None
+) -> list[dict[str, Any]]:
     """Events of the blocks whose line of the rank is among the suspects `found` of the block `data`."""
     rows = holding(found, _HEADS).head(_MOST).iter_rows(named=True)
-    return [event for row in rows for event in _event(row, data, row["byte"] - offset, chars)]
+    return [event for row in rows for event in _event(row, data, row["byte"] - offset, chars, lead)]
 
 
-def _event(row: dict[str, Any], data: bytes, begin: int, chars: int) -> Iterator[dict[str, Any]]:
-    after = _lines(data[begin : begin + _AFTER_BYTES])[1:]
+def _event(
+    row: dict[str, Any], data: bytes, begin: int, chars: int, lead: re.Pattern[str] | None
+) -> Iterator[dict[str, Any]]:
+    after = _lines(data[begin : begin + _AFTER_BYTES], lead)[1:]
     if STACK in row["text"]:
         attrs = _frames(after)
         if attrs:
@@ -54,7 +58,7 @@ def _event(row: dict[str, Any], data: bytes, begin: int, chars: int) -> Iterator
     head = _RANK.match(row["text"])
     if head is None:
         return
-    before = _lines(data[max(0, begin - _BEFORE_BYTES) : begin].rstrip(b"\r\n"))
+    before = _lines(data[max(0, begin - _BEFORE_BYTES) : begin].rstrip(b"\r\n"), lead)
     attrs = {**head.groupdict(), **_above(before), **_below(after[:_AFTER_LINES])}
     ended = " ".join(attrs[name] for name in ("exitcode", "signal") if name in attrs)
     text = f"rank {attrs['rank']} (local_rank {attrs['local_rank']}) failed: exitcode {ended or '?'}"
@@ -69,10 +73,11 @@ def _row(code: str, row: dict[str, Any], attrs: dict[str, str], text: str, rank:
     return {**place, **named, "attrs": orjson.dumps(said).decode(), "stamped": row["raw"][:160]}
 
 
-def _lines(data: bytes) -> list[str]:
-    """Lines without colours and without the prefixes of launchers."""
+def _lines(data: bytes, lead: re.Pattern[str] | None) -> list[str]:
+    """Lines that are not blank, without colours and without the prefixes of launchers."""
     text = _ANSI.sub("", data.decode("utf-8", "replace"))
-    return [line[len(prefixes.split(line)[0]) :] for line in re.split(r"[\n\r\x08]", text)]
+    lines = (line for line in re.split(r"[\n\r\x08]", text) if line.strip())
+    return [line[len(prefixes.split(line, lead)[0]) :] for line in lines]
 
 
 def _above(lines: Sequence[str]) -> dict[str, str]:

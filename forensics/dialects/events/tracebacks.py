@@ -78,7 +78,7 @@ _STACK = 24
 #: Of the statement that raised it so much is kept; a longer one goes on in lines that a traceback does not show.
 _STATEMENT = 200
 _ANSI = lazily(_lines.ANSI)
-_BREAK = lazily("[\n\r\x08]")
+_BREAK, _NUMBER = lazily("[\n\r\x08]"), lazily(r"\d+")
 
 
 class Traceback(Struct):
@@ -139,25 +139,28 @@ class Traceback(Struct):
         return {key: value.encode("utf-8", "replace").decode() for key, value in said.items() if value}
 
 
-def body(line: str, head: str) -> tuple[str, int | None]:
-    """A line without its prefixes (and without the words that stood before `Traceback` in the head), and its rank."""
-    prefix, rank = prefixes.split(line)
-    rest = line[len(prefix) :]
-    if head and rest.startswith(head):
-        rest = rest[len(head) :]
-    return rest, rank
+def _body(line: str, lead: re.Pattern[str] | None, words: re.Pattern[str]) -> tuple[str, int | None]:
+    """A line without its prefixes and without the `words` before them that are those of the head; and its rank."""
+    prefix, rank = prefixes.split(line, lead)
+    begin = words.match(line, len(prefix))
+    return line[begin.end() if begin is not None else len(prefix) :], rank
 
 
-def read(head: str, lines: Sequence[str]) -> Traceback:
-    """Read the traceback that begins with the line `head`; `lines` follow it, without line ends."""
-    prefix, rank = prefixes.split(head)
+def read(head: str, lines: Sequence[str], lead: re.Pattern[str] | None = None) -> Traceback:
+    """Read the traceback that begins with the line `head`; `lines` follow it, without line ends.
+
+    `lead`: what a carrier of the log put before each line. A logger's words before the head come again before the
+    lines, with other numbers.
+    """
+    prefix, rank = prefixes.split(head, lead)
     before = head[len(prefix) : head.find(HEAD, len(prefix))]
     indent = len(before) - len(before.lstrip()) if not before.strip() else 0
     if rank is None and (glued := _SPEAKER.search(before)) is not None:
         before, rank = "", int(glued["rank"])
     found, forward = Traceback(rank=rank), FORWARD in head
+    words = re.compile(_NUMBER.sub(r"\\d+", re.escape(before)) if before.strip() else "")
     for number, line in enumerate(lines, start=1):
-        rest, speaker = body(_ANSI.sub("", line), before if before.strip() else "")
+        rest, speaker = _body(_ANSI.sub("", line), lead, words)
         if rank is not None and speaker != rank:
             continue
         if forward and not rest.startswith("  "):
@@ -258,8 +261,11 @@ class _Open(Struct):
 class Assembler:
     """Tracebacks over the blocks of one file; looks only at the lines after a head."""
 
-    def __init__(self, *, most: int, window_bytes: int, lines: int, quote_chars: int) -> None:
+    def __init__(
+        self, *, most: int, window_bytes: int, lines: int, quote_chars: int, lead: re.Pattern[str] | None = None
+    ) -> None:
         """At most `most` events, each from at most `window_bytes` bytes and `lines` lines after its head."""
+        self._lead = lead
         self._most, self._bytes, self._lines, self._chars = most, window_bytes, lines, quote_chars
         self._open: list[_Open] = []
         self._read_to: dict[int | None, int] = {}
@@ -309,7 +315,7 @@ class Assembler:
         text = window[: self._bytes].decode("utf-8", "surrogateescape")
         breaks = [found.start() for found in islice(_BREAK.finditer(text), self._lines + 1)]
         lines = [text[a + 1 : b] for a, b in pairwise([*breaks, len(text)])]
-        found = read(row["raw"], lines)
+        found = read(row["raw"], lines, self._lead)
         rank = found.rank if row["rank"] is None else row["rank"]
         if FORWARD in row["raw"]:
             return [_forward_call(row, rank, found, self._chars)]

@@ -31,7 +31,7 @@ _MOST_ROWS, _WINDOW_BYTES, _LINE_CHARS = 5_000, 8 << 10, 4_000
 _BREAK = lazily(rb"[\n\r\x08]")
 
 
-def mended(found: pl.DataFrame, data: bytes, offset: int) -> pl.DataFrame:
+def mended(found: pl.DataFrame, data: bytes, offset: int, lead: re.Pattern[str] | None = None) -> pl.DataFrame:
     """The suspects (columns seq, line, byte, text, raw, rank) of one block, broken messages whole again.
 
     The lines that a message took in are no suspects of their own any more.
@@ -51,7 +51,7 @@ def mended(found: pl.DataFrame, data: bytes, offset: int) -> pl.DataFrame:
             continue
         if patterns and all(pattern.search(text) for pattern in patterns):
             continue
-        whole = _joined(text, patterns, _following(data, bytes_[row] - offset))
+        whole = _joined(text, patterns, _following(data, bytes_[row] - offset, lead))
         if whole is not None:
             changed[row], lines = whole
             taken.update(range(seqs[row] + 1, seqs[row] + 1 + lines))
@@ -61,12 +61,12 @@ def mended(found: pl.DataFrame, data: bytes, offset: int) -> pl.DataFrame:
     return fixed.filter(~pl.col("seq").is_in(list(taken)))
 
 
-def _following(data: bytes, begin: int) -> list[str]:
+def _following(data: bytes, begin: int, lead: re.Pattern[str] | None) -> list[str]:
     """The lines after the one that begins there, without prefixes; blank ones are empty."""
     window = data[begin : begin + _WINDOW_BYTES]
     parts = _BREAK.split(window, maxsplit=_MOST_LINES)[1:_MOST_LINES]
     lines = [part.decode("utf-8", "replace").strip() for part in parts]
-    return [line[len(prefixes.split(line)[0]) :] for line in lines]
+    return [line[len(prefixes.split(line, lead)[0]) :] for line in lines]
 
 
 def _joined(text: str, patterns: list[re.Pattern[str]], lines: list[str]) -> tuple[str, int] | None:

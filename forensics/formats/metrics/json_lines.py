@@ -20,6 +20,7 @@ from typing import cast
 
 from msgspec import Struct, field
 
+from forensics.dialects import wraps
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
@@ -34,7 +35,7 @@ from forensics.patterns import lazily
 _AXES = frozenset((*STEPS, *EPOCHS, *TIMES))
 _NESTING = 6
 _SAMPLE_ROWS = 50
-_HEAD_BYTES = 1 << 20
+_HEAD_BYTES, _TAIL_BYTES = 1 << 20, 16 << 10
 _MAX_STEPS = ("total_steps", "max_steps")
 _CONFIG = "config"
 _FACTS = 1_000
@@ -65,7 +66,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=2,
+    version=3,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts"),
     growth=8,
@@ -73,8 +74,8 @@ class _State(Struct):
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one file of JSON lines, of a list, or of an object of lists.
 
-    Raises `NotMine` when none of the first records is an object with a step and a number beside it, and for lines under
-    a name that is none of metrics.
+    Raises `NotMine` when none of the first records is an object with a step and a number beside it, for lines under a
+    name that is none of metrics, and where a logger's messages stand between the records, as its errors do.
     """
     head = opened.text_head(_HEAD_BYTES)
     named = any(fnmatchcase(opened.source.path.rpartition("/")[2], glob) for glob in _GLOBS)
@@ -87,6 +88,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     listed = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
     if not listed and not named:
         raise NotMine("objects under a name that is none of metrics")
+    if not listed and any(wraps.opened(part) != part for part in (head, opened.tail(_TAIL_BYTES))):
+        raise NotMine("a log whose lines are strings of the objects")
     _sniff([head[begin:end] for begin, end in places(head).spans] if listed else head.split(b"\n"), opened.budget)
     records = JsonList(places(document(opened, limits)), out) if listed else JsonLines(opened, out)
     state = _read(records, opened, MetricRows(out, limits))

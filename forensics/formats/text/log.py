@@ -14,10 +14,10 @@ import polars as pl
 from msgspec import Struct, field
 
 from forensics import registry
-from forensics.dialects import prefixes, sniff
+from forensics.dialects import prefixes, sniff, wraps
 from forensics.dialects.clocks import Calendar, clock_of
 from forensics.dialects.events import elastic
-from forensics.dialects.reader import Bounds, Reader
+from forensics.dialects.reader import Begins, Bounds, Reader
 from forensics.dialects.settings import dumps
 from forensics.formats.kit import NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.facts import ConfigFacts
@@ -42,7 +42,7 @@ _GLOBS = (
 
 @ingester(
     "text_log",
-    version=2,
+    version=3,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
     slicing="forensics.formats.text.slices",
@@ -67,12 +67,20 @@ class Log(Struct):
     rank: int | None
     attempt: int
     piece_bytes: int
+    #: Whether lines are strings of JSON objects.
+    is_wrapped: bool
     said: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def warm(self, head: bytes, before: bytes) -> None:
+        """Learn from whole lines of the head and before the first block."""
+        opened = map(wraps.opened, (head, before)) if self.is_wrapped else (head, before)
+        self.reader.warm(*opened)
 
     def take(self, blocks: Iterable[Block], out: Out) -> None:
         """Read blocks, in order."""
         for block in blocks:
-            for piece in pieces(block, self.piece_bytes):
+            for cut in pieces(block, self.piece_bytes):
+                piece = Block(wraps.opened(cut.data), cut.offset, cut.first_line) if self.is_wrapped else cut
                 write_settings(out, piece, self.said)
                 for tables in self.reader.feed(piece.data, offset=piece.offset, first_line=piece.first_line):
                     _write(out, tables, self.rank, self.attempt)
@@ -101,16 +109,18 @@ def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE
         raise NotMine("not a text log")
     mtime_ns = opened.source.mtime_ns
     year = time.gmtime(mtime_ns / 1e9).tm_year if mtime_ns else 1970
-    parts = parts_of(opened)
+    sampled = parts_of(opened)
+    parts = [(place, wraps.opened(part)) for place, part in sampled]
     raw, calendar = sniff.sample_of([part for _, part in parts]), Calendar(year, clock_of(parts))
     tasks = prefixes.numbers_tasks(raw)
     sample, ranks = sniff.bare(raw, tasks=tasks)
     dialects = choose(registry.load("dialects").dialects, sample, calendar, ranks)
     out.format("+".join(d.name for d in dialects) or "text")
     bounds = Bounds(limits.quote_chars, limits.traceback_lines, calendar)
-    reader = Reader(dialects, bounds, tasks=tasks, first_seq=first_seq)
+    begins = Begins(tasks, prefixes.lead_of([part for _, part in parts]))
+    reader = Reader(dialects, bounds, begins, first_seq=first_seq)
     rank = opened.source.rank if opened.source.rank is not None else _speaker(raw)
-    return Log(reader, rank, opened.source.attempt or 0, piece_bytes)
+    return Log(reader, rank, opened.source.attempt or 0, piece_bytes, is_wrapped=parts != sampled)
 
 
 def say_flood(out: Out, code: str, count: int) -> None:

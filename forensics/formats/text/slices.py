@@ -70,7 +70,7 @@ def read(opened: Opened, out: Out, limits: Limits, part: Slice, windows: Windows
 
     log = log_of(opened, out, limits, first_seq=part.lines_before + part.breaks_before)
     if part.number:
-        log.reader.warm(*_around(opened, part, windows or Windows()))
+        log.warm(*_around(opened, part, windows or Windows()))
     log.take(opened.blocks_of(part.begin, part.end, part.lines_before + 1), out)
     log.close(out, is_last=part.is_last)
     log.settle(opened, out, part.lines_before)

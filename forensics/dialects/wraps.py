@@ -1,0 +1,82 @@
+"""Printed lines that a carrier keeps as strings of JSON objects: Docker, cloud logs, journald, JSON loggers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import orjson
+
+from forensics.io.tables import table_rows
+from forensics.patterns import lazily
+
+
+def _keys(holds: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        tuple(key.split(".")) for key, what, _ in table_rows("forensics.dialects", "wraps.tsv") if what == holds
+    )
+
+
+_LINES, _TIMES, _LEVELS, _ERRORS = map(_keys, ("line", "time", "level", "error"))
+_ASIDE = frozenset(key[-1] for key in (*_keys("aside"), *_LEVELS, *_TIMES))
+_HOLDS = lazily(b'"(?:' + "|".join(dict.fromkeys(key[-1] for key in _LINES)).encode() + rb')"[ \t]*:')
+#: A rank, or what another carrier put before the object, is shorter.
+_BEFORE_BYTES = 120
+_STAMPED = lazily(rb"\d:\d\d")
+#: Digits before the point of a time in seconds since 1970, and how many times smaller its unit is.
+_UNITS = {10: 1, 13: 10**3, 16: 10**6, 19: 10**9}
+
+
+def opened(data: bytes) -> bytes:
+    """Whole lines, each that an object carries in its place: its time, its text, blanks up to the same number of bytes.
+
+    An object with numbers of its own, as a record of metrics, stays as it is. Newlines in a text become carriage
+    returns, so the line keeps its number.
+    """
+    if _HOLDS.search(data) is None:
+        return data
+    return b"\n".join(map(_line, data.split(b"\n")))
+
+
+def _line(line: bytes) -> bytes:
+    before = line[: line.find(b"{", 0, _BEFORE_BYTES)] if line.rstrip().endswith(b"}") else line
+    if len(before) == len(line) or _HOLDS.search(line) is None:
+        return line
+    try:
+        carrier = orjson.loads(line[len(before) :])
+    except orjson.JSONDecodeError:
+        return line
+    key = next((key for key in _LINES if isinstance(_at(carrier, key), str)), None)
+    if key is None or all(_at(carrier, mark) is None for mark in (*_TIMES, *_LEVELS)):
+        return line
+    if any(map(_has_numbers, (carrier, _at(carrier, key[:-1])))):
+        return line
+    errors = [text for error in _ERRORS if isinstance(text := _at(carrier, error), str)]
+    ways = () if _STAMPED.search(before) else _TIMES
+    time = next((time for way in ways if (time := _time(_at(carrier, way)))), "")
+    parts = [_at(carrier, key).rstrip("\r\n"), *errors]
+    text = "\r".join(part.replace("\r\n", "\r").replace("\n", "\r") for part in parts)
+    bare = before + (f"{time} {text}" if time else text).encode("utf-8", "replace")
+    blanks = len(line) - len(bare)
+    return bare + b"\r" * (blanks > 0) + b" " * (blanks - 1) if blanks >= 0 else line
+
+
+def _at(carrier: Any, key: tuple[str, ...]) -> Any:  # noqa: ANN401 - JSON
+    for part in key:
+        carrier = cast("dict[str, Any]", carrier).get(part) if isinstance(carrier, dict) else None
+    return carrier
+
+
+def _has_numbers(carrier: Mapping[str, object]) -> bool:
+    return any(isinstance(v, int | float) and not isinstance(v, bool) and k not in _ASIDE for k, v in carrier.items())
+
+
+def _time(value: object) -> str:
+    """A time as text: as it is written, or in UTC where it is a count since 1970."""
+    text = str(value) if isinstance(value, str | int | float) else ""
+    whole, _, _ = text.partition(".")
+    if not whole.isdigit() or len(whole) not in _UNITS:
+        return text if ":" in text else ""
+    seconds = float(text) / _UNITS[len(whole)]
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
