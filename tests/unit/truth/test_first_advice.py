@@ -66,7 +66,7 @@ def test_a_frame_of_ones_own_code_is_asked_for_only_where_one_is_shown(tmp_path:
     [
         (
             "KeyError: 'grain'",
-            "Print the keys that are there at model.py:4 in call, in `step()`: 'grain' is none of them",
+            "Print the keys that are there at model.py:4 in call, in `step()`: 'grain' is not among them",
         ),
         ("TypeError: 'NoneType' object is not iterable", "Find what is None at model.py:4 in call, in `step()`"),
         ("AttributeError: 'dict' object has no attribute 'sails'", "Print the type of the value at model.py:4 in call"),
@@ -203,7 +203,7 @@ def test_a_statement_that_only_raises_is_not_quoted(tmp_path: Path) -> None:
 def test_a_line_without_a_traceback_is_advised_on_and_stays_as_weak_as_it_was(tmp_path: Path) -> None:
     verdict = said(tmp_path, ["step 1 loss 2.0", "KeyError: 'grain'"])
     assert (*shape(verdict), verdict.cause) == (*CRASH, "uncaught_exception")
-    assert verdict.actions[0].text.startswith("Print the keys that are there: 'grain' is none of them")
+    assert verdict.actions[0].text.startswith("Print the keys that are there: 'grain' is not among them")
     assert verdict.confidence is not Confidence.HIGH
 
 
