@@ -3,8 +3,9 @@
 torchrun tells whose failure it saw first and lists one of each worker, srun prints a line for each task, mpirun one for
 a rank that a signal ended. An exit by SIGTERM (-15) is the launcher's own tear-down. One by SIGKILL is that too where
 the launcher says that the process did not react to SIGTERM: it was stuck. What a signal ended after the scheduler said
-that a node is lost was ended for that. A rank that a list of failures leaves out ended with code 0. The ends of an
-attempt that a later one went on from are not those of the run.
+that a node is lost was ended for that. A rank that a list of failures leaves out ended with code 0, or was alive when
+the launcher ended it, which torchrun says of each. The ends of an attempt that a later one went on from are not those
+of the run.
 """
 
 from __future__ import annotations
@@ -50,9 +51,10 @@ class Exit(Struct, frozen=True):
 
 
 class Exits(Struct, frozen=True):
-    """All ends that were told."""
+    """All ends that were told; `ended_alive`: the launcher ended workers that it lists nowhere."""
 
     by_rank: Mapping[int, Exit]
+    ended_alive: bool = False
 
     @property
     def listed(self) -> Mapping[int, Exit]:
@@ -61,7 +63,7 @@ class Exits(Struct, frozen=True):
 
     @property
     def left_out(self) -> frozenset[int]:
-        """Ranks below a listed one on the same node, which a list of that node's failures leaves out: code 0."""
+        """Ranks below a listed one on the same node, which a list of that node's failures leaves out."""
         highest: dict[int, int] = {}
         for end in self.listed.values():
             if end.local_rank is not None and end.local_rank <= end.rank:
@@ -84,7 +86,7 @@ def exits(run: Run) -> Exits:
     """Read what the launchers tell of the ends of ranks."""
     forcing = telling("forced")
     ends = [FAILURE, *telling("exit_of_tasks"), *telling("exit_by_signal")]
-    wanted = pl.col("code").is_in([*ends, *forcing, *telling("lost_node")])
+    wanted = pl.col("code").is_in([*ends, *forcing, *telling("lost_node"), *telling("ended_alive")])
     rows = run.scan("events").filter(wanted).sort("source", "line", "seq").collect()
     lost = dict(
         rows.filter(pl.col("code").is_in(telling("lost_node"))).group_by("source").agg(pl.col("line").min()).rows()
@@ -94,12 +96,14 @@ def exits(run: Run) -> Exits:
     tables = any(row["code"] == FAILURE for row, _ in told)
     tried = attempts(run)
     found: dict[int, Exit] = {}
+    ended_alive = False
     for row, attrs in told:
         # under torchrun a task of srun is an agent and no rank
         if (tables and row["code"] in telling("exit_of_tasks")) or of_later_group(run, row["source"], row["line"]):
             continue
         if tried.is_over(row["source"], line=row["line"], t_ns=row["t_ns"]):
             continue
+        ended_alive |= row["code"] in telling("ended_alive")
         since = lost.get(row["source"])
         after_loss = since is not None and row["line"] is not None and row["line"] > since
         for end in _ends(row, attrs):
@@ -112,7 +116,7 @@ def exits(run: Run) -> Exits:
             first.rank, first.code, first.pid, forced=str(first.pid) in forced, source=first.source, line=first.line,
             quote=first.quote, local_rank=first.local_rank, listed=False,
         )  # fmt: skip
-    return Exits(found)
+    return Exits(found, ended_alive)
 
 
 def _ends(row: Mapping[str, Any], attrs: Mapping[str, str]) -> Iterator[Exit]:

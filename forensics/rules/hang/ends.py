@@ -69,9 +69,9 @@ def _nonzero(run: Run) -> Iterator[Clue]:
 
 
 def _absent(run: Run, told: Exits) -> Iterator[Clue]:
-    """Ranks that are in no list of failures, though their node has one, and those between the ranks of the list."""
+    """Ranks in no list of failures, though their node has one, and those between its ranks, where none ended alive."""
     ends = told.listed
-    if not ends or any(e.code not in (1, -15, -6) for e in told.by_rank.values()):
+    if not ends or told.ended_alive or any(e.code not in (1, -15, -6) for e in told.by_rank.values()):
         return
     of = nodes(run)
     covered = {of.get(rank) for rank in ends}

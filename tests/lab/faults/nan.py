@@ -58,7 +58,7 @@ ROWS = (
     # the loop's own check ends it before the record of the step
     Fault("nan-stop", FAILED, "nan", (*_NUMERICS, "bad_sample"), ("data", "batch", "sample", "anomaly"), needs("hidden", "gradients"),
           ranks=(1, 2), ends="failed", trainers=PLAIN),
-    Fault("nan-resumed", FAILED, "nan", ("from_start", "earlier_run", *_NUMERICS), ("checkpoint", "weights", "earlier"), needs("restore", "resuming"),
+    Fault("nan-resumed", FAILED, "nan", ("from_resume", "from_start", "earlier_run", *_NUMERICS), ("checkpoint", "weights", "earlier"), needs("restore", "resuming"),
           starts=2, shown=not_finite, after=before_it),
     Fault("nan-hidden", FAILED, "nan", ("filtered_by_writer", "loss_hidden_by_filter", *_NUMERICS, "bad_sample"),
           ("nan", "filter", "grad"), needs("hidden", "hides"), shown=not_finite),

@@ -128,6 +128,21 @@ def test_a_rank_that_left_with_0_is_in_no_list_and_was_not_killed(tmp_path: Path
     assert (verdict.culprits, verdict.cause) == ((1,), "early_exit")
 
 
+def test_a_rank_that_the_launcher_had_to_end_did_not_leave_with_0(tmp_path: Path) -> None:
+    write(tmp_path, "logs/x_1/attempt_0/0/stderr.log", waits(0, "all_reduce", GONE))
+    write(tmp_path, "logs/x_1/attempt_0/0/stdout.log", steps(30))
+    write(tmp_path, "logs/x_1/attempt_0/1/stdout.log", "ready")
+    write(
+        tmp_path,
+        "train.log",
+        "W0615 15:11:05.123000 4700 Sending process 4712 closing signal SIGTERM",
+        table((0, 1), first=0),
+    )
+    verdict = triage(tmp_path).verdict
+    assert (verdict.culprits, verdict.cause) != ((1,), "early_exit")
+    assert "exit code 0" not in verdict.headline
+
+
 def test_a_rank_that_ended_with_1_and_said_nothing_was_not_killed(tmp_path: Path) -> None:
     for rank in (0, 2):
         write(tmp_path, f"logs/x_1/attempt_0/{rank}/stderr.log", waits(rank, "all_reduce", GONE))
