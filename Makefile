@@ -90,7 +90,7 @@ bench: setup ## speed and memory as ratios against peers
 	$(BIN)/python bench/growth.py
 
 docs: setup ## write docs/reference, what commands print on the pages, and the picture of the terminal
-	$(BIN)/python -m forensics.cli._reference docs/reference
+	$(BIN)/python docs/make_reference.py docs/reference
 	$(BIN)/python docs/make_pictures.py terminal
 
 words: setup ## every sentence that users read, with its place
@@ -106,7 +106,7 @@ $(SITE)/.ready: pyproject.toml
 	@touch $@
 
 site: setup $(SITE)/.ready ## build the site into build/site, with a page for each rule; it opens without a server
-	$(BIN)/python -m forensics.cli._site docs build/docs
+	$(BIN)/python docs/make_site.py docs build/docs
 	$(SITE)/bin/zensical build --strict -f mkdocs.yml
 
 dist: setup ## the source archive, and the wheel built from it; both tried apart from the checkout

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from forensics.cli._reference import answer
+from make_reference import answer
 
 PICTURES = Path(__file__).parent / "pictures"
 RUN = "fixtures/runs/nan-blowup-kempnerforge"

@@ -20,10 +20,11 @@ PACKED_S = 1_777_593_600
 PLAYER = """
 import sys
 from pathlib import Path
+sys.path.append(sys.argv[2])
 import forensics
-from forensics.cli._reference import played
+from make_reference import played
 assert Path(forensics.__file__).is_relative_to(sys.argv[1]), forensics.__file__
-for page in sys.argv[2:]:
+for page in sys.argv[3:]:
     text = Path(page).read_text(encoding="utf-8")
     if played(text) != text:
         print(page)
@@ -74,7 +75,7 @@ def test_the_pages_hold_outside_of_the_checkout(unpacked: Path, wheel: zipfile.Z
         os.utime(path, (PACKED_S, PACKED_S))  # logs that print no year are of the year of their file
     removed = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}}
     environ = {**removed, "PYTHONPATH": str(tmp_path / "installed"), "NO_COLOR": "1", "XDG_CACHE_HOME": str(tmp_path)}
-    command = [sys.executable, "-c", PLAYER, str(tmp_path / "installed"), *map(str, sorted(PAGES))]
+    command = [sys.executable, "-c", PLAYER, str(tmp_path / "installed"), str(ROOT / "docs"), *map(str, sorted(PAGES))]
     done = subprocess.run(
         command, cwd=tmp_path / "work", env=environ, capture_output=True, text=True, timeout=600, check=False
     )

@@ -26,6 +26,7 @@ def cell(text: str) -> str:
 
 
 def table(head: Row, rows: Iterable[Row]) -> Iterator[str]:
+    """Give a Markdown table of texts that may hold anything."""
     yield from markdown_table(head, (tuple(map(cell, row)) for row in rows))
 
 

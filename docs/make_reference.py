@@ -1,8 +1,8 @@
-"""`python -m forensics.cli._reference DIR`: contracts as pages, written from the code (`make docs`); a test compares.
+"""`python docs/make_reference.py DIR`: contracts as pages, written from the code (`make docs`); a test compares.
 
 It also runs every command of the ```console blocks in README.md and the pages beside DIR, from the working directory,
 and puts what they print under them. Pages that grow with each new file (rules, formats, dialects, metric names,
-figures) are written by `_site`, when the site is built.
+figures) are written by `make_site.py`, when the site is built.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from reference_tables import tables
+
 from forensics.cli import _overview, commands
-from forensics.cli._reference_tables import tables
 from forensics.cli.main import run
 from forensics.errors import ExitCode
 from forensics.patterns import lazily

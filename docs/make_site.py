@@ -1,4 +1,4 @@
-"""`python -m forensics.cli._site DOCS INTO`: what the site is built from (`make site`).
+"""`python docs/make_site.py DOCS INTO`: what the site is built from (`make site`).
 
 The pages of DOCS are copied; one page for each rule and their index, formats, dialects, names of metrics and figures
 are written beside them, and a rule that a page names becomes a link to its page. Nothing of this is kept in the
@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from reference_tables import dialects, figures, formats, marked, metric_names, table
+
 from forensics import registry
-from forensics.cli._reference_tables import dialects, figures, formats, marked, metric_names, table
 from forensics.model import Shape
 from forensics.patterns import lazily
 from forensics.registry import Rule
