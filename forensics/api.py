@@ -81,11 +81,7 @@ class OpenRun:
         return tuple(name for name in TABLES if name in self.run.frames)
 
     def __getitem__(self, table: str) -> pl.LazyFrame:
-        """Give one table lazily.
-
-        Raises:
-            UsageError: for a table that the schema does not name.
-        """
+        """Give one table lazily; raises `UsageError` for a table that the schema does not name."""
         if table not in TABLES:
             message = f"no table {table!r}{suggestion(table, tuple(TABLES))}"
             raise UsageError(message, help=f"one of {', '.join(TABLES)}")
@@ -104,8 +100,7 @@ class OpenRun:
     def sql(self, question: str) -> pl.DataFrame:
         """Answer a SELECT over the tables.
 
-        Raises:
-            UsageError: when the SQL is wrong, or is anything but one SELECT over the tables.
+        Raises `UsageError` when the SQL is wrong, or is anything but one SELECT over the tables.
         """
         return ask(self.run, question)
 
@@ -120,8 +115,7 @@ class OpenRun:
     def triage(self, *, ignore: Iterable[str] = (), figures: bool = True, redact: bool = False) -> Report:
         """Judge the run; `figures` are the charts that a notebook shows, `redact` hides names and tokens.
 
-        Raises:
-            UsageError: when the place holds several runs.
+        Raises `UsageError` when the place holds several runs.
         """
         report = pipeline.report_of(only(self.run), pipeline.Defaults(_known(ignore)))
         if figures:
@@ -146,10 +140,7 @@ def open_run(
     """Read a run directory, a file of it, or what a bucket holds, into tables; `store` keeps them between calls.
 
     `baseline` is a run, or several, to compare with. `jobs` is the number of processes that read, None for as many as
-    pay.
-
-    Raises:
-        UsageError: when the path does not exist, or is empty, or `jobs` is below 1.
+    pay. Raises `UsageError` when the path does not exist, or is empty, or `jobs` is below 1.
     """
     if jobs is not None and jobs < 1:
         raise UsageError(f"jobs: {jobs} is no number of processes", help="forensics.triage('RUN_DIR', jobs=2)")
@@ -172,10 +163,8 @@ def triage(  # noqa: PLR0913 - each is a question of its own, by name only
 ) -> Report:
     """Read a run and say what went wrong, where it started and what proves it.
 
-    `jobs` is the number of processes that read, None for as many as pay; it changes nothing of the report.
-
-    Raises:
-        UsageError: when the path does not exist or holds several runs, `ignore` names no rule, or `jobs` is below 1.
+    `jobs` is the number of processes that read, None for as many as pay; it changes nothing of the report. Raises
+    `UsageError` when the path does not exist or holds several runs, `ignore` names no rule, or `jobs` is below 1.
     """
     opened = open_run(path, baseline=baseline, store=store, jobs=jobs)
     return opened.triage(ignore=ignore, figures=figures, redact=redact)

@@ -44,8 +44,7 @@ class Config(Struct, frozen=True):
     def for_rule(self, rule: Rule) -> Any:  # noqa: ANN401 - the thresholds type is the rule's own
         """Give the thresholds of `rule`: its own defaults, overlaid with its table; None when it has none.
 
-        Raises:
-            UsageError: for a threshold that the rule does not have, or a value of another type.
+        Raises `UsageError` for a threshold that the rule does not have, or a value of another type.
         """
         table = {**self.rule_tables.get(rule.slug, {}), **self.rule_tables.get(rule.id, {})}
         where = f"rules.{rule.id}"
@@ -62,8 +61,7 @@ class Config(Struct, frozen=True):
     def named(self, known: Iterable[str]) -> Mapping[str, str]:
         """Give the names of metrics, after asking that each canonical one is known.
 
-        Raises:
-            UsageError: for a name that no analysis reads.
+        Raises `UsageError` for a name that no analysis reads.
         """
         every = tuple(known)
         for raw, name in self.metrics.items():
@@ -75,8 +73,7 @@ class Config(Struct, frozen=True):
     def checked(self, rules: Iterable[Rule]) -> Config:
         """Give the same configuration with slugs in `ignore` as ids, after asking that every rule named exists.
 
-        Raises:
-            UsageError: for an unknown rule or a wrong threshold.
+        Raises `UsageError` for an unknown rule or a wrong threshold.
         """
         every = tuple(rules)
         ids = {name: rule.id for rule in every for name in (rule.id, rule.slug)}
@@ -96,8 +93,7 @@ def load(
 ) -> Config:
     """Read the configuration of `cwd`; `options` are those given on the command line (None where not given).
 
-    Raises:
-        UsageError: for an unknown key, a wrong type, or a file that is not TOML.
+    Raises `UsageError` for an unknown key, a wrong type, or a file that is not TOML.
     """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {"ignore": "default", "fail-on": "default"}

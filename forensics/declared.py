@@ -51,8 +51,7 @@ class Fields(Declared, total=False):
 def named(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Give the fields of a finding with the values that their names stand for.
 
-    Raises:
-        ValueError: for a name that stands for nothing.
+    Raises `ValueError` for a name that stands for nothing.
     """
     return {key: _KINDS[key](value) if key in _KINDS else value for key, value in fields.items()}
 

@@ -119,14 +119,10 @@ def ingest_run(
 ) -> Run:
     """Read a run directory, what a bucket holds, or one file, into tables.
 
-    `progress` is told before the first file and after each.
-    With `store`, or for a run above `IN_MEMORY_BYTES`, the tables lie on disk and only files whose content changed are
-    read again; otherwise they stay in memory. Files count as their readers say that they grow. `spread` says where
-    files are read, which changes nothing of the tables.
-
-    Raises:
-        UsageError: when the place does not exist.
-        PlaceError: when the machine refuses the store, or the run as a whole.
+    `progress` is told before the first file and after each. With `store`, or for a run above `IN_MEMORY_BYTES`, the
+    tables lie on disk and only files whose content changed are read again; otherwise they stay in memory. Files count
+    as their readers say that they grow. `spread` says where files are read, which changes nothing of the tables. Raises
+    `UsageError` when the place does not exist; `PlaceError` when the machine refuses the store, or the run as a whole.
     """
     found = discover(place_of(where), limits)
     gathered = _Gathered(files=list(found.skipped), issues=list(found.issues))
@@ -156,9 +152,8 @@ def ingest_shard(
 ) -> Run:
     """Read one share of a run's files into the store, where `ingest_run` finds them, and give the rows of these files.
 
-    Raises:
-        UsageError: when the place does not exist.
-        PlaceError: when the machine refuses the store, or the run as a whole.
+    Raises `UsageError` when the place does not exist; `PlaceError` when the machine refuses the store, or the run as a
+    whole.
     """
     found = discover(place_of(where))
     own = [source for source in found.sources if shard.has(source.path) or may_be_cut(source)]
@@ -199,8 +194,7 @@ def ingest_bytes(name: str, data: bytes, *, limits: Limits = DEFAULT) -> Run:
 def ingest_stream(name: str, stream: BinaryIO, *, limits: Limits = DEFAULT) -> Run:
     """Read a pipe to its end, by way of an unnamed temporary file, into tables in memory.
 
-    Raises:
-        LimitExceeded: when the pipe gives more than `limits.expanded_bytes`.
+    Raises `LimitExceeded` when the pipe gives more than `limits.expanded_bytes`.
     """
     with opened_stream(name, stream, limits) as opened:
         return _ingest_opened(opened, limits)
@@ -237,8 +231,7 @@ def thresholds_of(config: RuleConfig) -> dict[type, Any]:
 def configured(run: Run, settings: Config) -> Run:
     """Give a run under the names and thresholds that the user set; no rule is loaded where none is set.
 
-    Raises:
-        UsageError: for a name or a threshold that is not known.
+    Raises `UsageError` for a name or a threshold that is not known.
     """
     if settings.metrics:
         from forensics.dialects.names import meanings  # noqa: PLC0415 - few users have names of their own
@@ -301,9 +294,5 @@ def with_figures(run: Run, report: Report) -> Report:
 def triage(
     where: Where, *, config: RuleConfig | None = None, store: Path | None = None, limits: Limits = DEFAULT
 ) -> Report:
-    """Read a run and judge it.
-
-    Raises:
-        ForensicsError: when the path cannot be read at all.
-    """
+    """Read a run and judge it; raises `ForensicsError` when the path cannot be read at all."""
     return report_of(ingest_run(where, store=store, limits=limits), config)

@@ -111,8 +111,7 @@ class Rule(Struct, frozen=True):
     ) -> Finding:
         """Make a finding of this rule; what is not given is as its declaration says, the onset where its proof is.
 
-        Raises:
-            TypeError: where neither says how bad or how sure it is.
+        Raises `TypeError` where neither says how bad or how sure it is.
         """
         told = named({"shape": self.shape, **self.usual, **fields})
         began = Onset(evidence[0].step, evidence[0].t_ns, evidence[0].rank) if onset is None and evidence else onset

@@ -73,11 +73,7 @@ def parts(run: Run) -> tuple[Part, ...]:
 
 
 def only(run: Run) -> Run:
-    """Give the run of a place.
-
-    Raises:
-        UsageError: when the place holds several.
-    """
+    """Give the run of a place; raises `UsageError` when the place holds several."""
     found = parts(run)
     if not found:
         return run

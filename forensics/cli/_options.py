@@ -22,8 +22,7 @@ from forensics.report.style import Style
 def written_to(text: str) -> str:
     """Give the path or the address that is to be written to, after asking that it is one.
 
-    Raises:
-        UsageError: for an address that nothing can have.
+    Raises `UsageError` for an address that nothing can have.
     """
     from forensics.io.places.named import place_of  # noqa: PLC0415 - not on the path of --help
 
@@ -34,8 +33,7 @@ def written_to(text: str) -> str:
 def on_this_machine(text: str) -> Path:
     """Give the path that is to be written to, in many files.
 
-    Raises:
-        UsageError: for an address of a bucket, of which a `Path` would make a folder of this machine.
+    Raises `UsageError` for an address of a bucket, of which a `Path` would make a folder of this machine.
     """
     from forensics.io.places.named import place_of  # noqa: PLC0415 - not on the path of --help
 
@@ -144,8 +142,7 @@ class Output(Struct, frozen=True):
     def checked(self, formats: Iterable[str]) -> Output:
         """Give the same, after asking that the format is one of `formats` and that `out` may be written.
 
-        Raises:
-            UsageError: when one of them is not as it should be, before any work is done.
+        Raises `UsageError` when one of them is not as it should be, before any work is done.
         """
         one_of("--format", self.format, tuple(formats))
         one_of("--color", self.color, _AUTO)
@@ -177,11 +174,7 @@ def wants_color(when: str, env: Mapping[str, str], *, terminal: bool) -> bool:
 
 
 def one_of(option: str, value: str, known: tuple[str, ...]) -> str:
-    """Give `value` back if it is known.
-
-    Raises:
-        UsageError: with the nearest known value, when it is not.
-    """
+    """Give `value` back if it is known; raises `UsageError` with the nearest known value, when it is not."""
     if value not in known:
         message = f"{option}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}"
         raise UsageError(message, help="forensics COMMAND --help")

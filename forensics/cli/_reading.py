@@ -46,9 +46,7 @@ class Reading(Struct, frozen=True):
         """Read a run directory, a file or what a bucket holds; the text `-` reads a log on standard input.
 
         With `device_only`, of a profiler trace only what tells of the device's time, unless a store is to be built.
-
-        Raises:
-            UsageError: when there is no such place.
+        Raises `UsageError` when there is no such place.
         """
         from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
         from forensics.cli._progress import watched  # noqa: PLC0415 - same
@@ -64,8 +62,7 @@ class Reading(Struct, frozen=True):
     def shard(self, source: str, text: str) -> Run:
         """Read the share of a run's files that an option names into the store, which has to be one.
 
-        Raises:
-            UsageError: when there is no such share, or no such file.
+        Raises `UsageError` when there is no such share, or no such file.
         """
         from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
         from forensics.cli._progress import watched  # noqa: PLC0415 - same
@@ -79,8 +76,7 @@ class Reading(Struct, frozen=True):
     def one(self, source: str | Place) -> Run:
         """Read the one run of a place, as `run` does.
 
-        Raises:
-            UsageError: when there is no such place, or the place holds several runs.
+        Raises `UsageError` when there is no such place, or the place holds several runs.
         """
         from forensics.case.runs import only  # noqa: PLC0415 - polars is not on the path of --help
 

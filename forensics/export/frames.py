@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 def pandas_of(frame: pl.DataFrame) -> pd.DataFrame:
     """Give the same rows and columns; columns that pandas has no type for hold Python values.
 
-    Raises:
-        ImportError: when pandas is not installed.
+    Raises `ImportError` when pandas is not installed.
     """
     pandas: Any = import_module("pandas")
     columns = [_column(pandas, frame.get_column(name)) for name in frame.columns]

@@ -17,8 +17,7 @@ MARKER = "forensics-export.json"
 def check_place(run: Path | None, place: Path, *, folder: bool) -> None:
     """Ask that nothing of the run can be changed by writing to `place`, links followed; None is a run elsewhere.
 
-    Raises:
-        UsageError: when the place is the run, inside it, or a folder around it.
+    Raises `UsageError` when the place is the run, inside it, or a folder around it.
     """
     if run is None:
         return
@@ -40,8 +39,7 @@ def check_place(run: Path | None, place: Path, *, folder: bool) -> None:
 def publish(export: Export, target: Target, selection: Selection, place: Path, *, force: bool) -> None:
     """Write the files of an export to `place`, a file or a folder as the target has it.
 
-    Raises:
-        UsageError: when the place is taken, or cannot be written to.
+    Raises `UsageError` when the place is taken, or cannot be written to.
     """
     if not target.folder:
         write_atomic(place, export.files[0].data, force=force)

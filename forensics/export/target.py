@@ -64,9 +64,5 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Target:
-    """Import one target.
-
-    Raises:
-        ImportError: when the target, or a package that it writes with, is not there.
-    """
+    """Import one target; raises `ImportError` when the target, or a package that it writes with, is not there."""
     return cast("Target", import_module(f"{targets.__name__}.{name}").TARGET)

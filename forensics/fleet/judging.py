@@ -153,8 +153,7 @@ def named(place: Place) -> Named:
 def judge(task: Task) -> Record:
     """Read and judge the runs of a task, each let go before the next.
 
-    Raises:
-        PlaceError: when the machine refuses the store, or a place as a whole.
+    Raises `PlaceError` when the machine refuses the store, or a place as a whole.
     """
     return judged(task, tuple(only(_read(base, task.how)) for base in task.how.bases))
 
@@ -213,12 +212,10 @@ def answers(
 ) -> Iterator[tuple[Member, Judged]]:
     """Judge runs, wherever that is done; a run that ends its process twice costs its own answer.
 
-    `bases` are the runs `how.bases`, as they were read here; other processes read them again. What a history keeps of
-    a task is handed to `keep` when it is done, however long answers wait for those of runs before them.
-
-    Raises:
-        MissingPackage: when the engine's package is not installed.
-        PlaceError: when a machine refuses the store, or a place as a whole.
+    `bases` are the runs `how.bases`, as they were read here; other processes read them again. What a history keeps of a
+    task is handed to `keep` when it is done, however long answers wait for those of runs before them. Raises
+    `MissingPackage` when the engine's package is not installed; `PlaceError` when a machine refuses the store, or a
+    place as a whole.
     """
     sizes_bytes = [member.size_bytes for member in members]
     is_alone = spread.is_alone(sizes_bytes)

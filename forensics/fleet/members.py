@@ -39,10 +39,7 @@ def fleet_of(where: Where, limits: Limits = DEFAULT) -> Fleet | None:
     """Tell the runs of a place apart by its folders; None where it is one run, or holds few.
 
     Six of the folders, in pairs of neighbours, are read together: only where these are runs of their own, as in a place
-    that holds nothing else, all are.
-
-    Raises:
-        UsageError: when there is no such place.
+    that holds nothing else, all are. Raises `UsageError` when there is no such place.
     """
     place = place_of(where)
     found = place.looked_through(limits)

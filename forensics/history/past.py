@@ -110,8 +110,7 @@ def past_of(run: Run, report: Report, now_ns: int) -> Past:
 def report_of(past: Past) -> Report:
     """Give the answer of the past again, as far as it was kept: the verdict, and the finding that led it.
 
-    Raises:
-        ValueError: for an outcome, a shape or a severity that this version does not know.
+    Raises `ValueError` for an outcome, a shape or a severity that this version does not know.
     """
     onset = Onset(step=past.step)
     shape = Shape(past.shape) if past.shape else None

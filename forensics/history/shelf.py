@@ -48,8 +48,7 @@ class History(Struct, frozen=True):
 def kept(where: Where, past: Sequence[Past]) -> None:
     """Add diagnoses to a history; its folder is made where there is none. In a bucket it is a prefix.
 
-    Raises:
-        PlaceError: when the place cannot be made or written to.
+    Raises `PlaceError` when the place cannot be made or written to.
     """
     data = b"".join(line_of(one) for one in sorted(past, key=lambda one: (one.run, one.key)))
     if not data:
@@ -71,8 +70,7 @@ def kept(where: Where, past: Sequence[Past]) -> None:
 def history(where: Where) -> History:
     """Read a history; a place that is not there holds nothing yet.
 
-    Raises:
-        PlaceError: when the place cannot be listed.
+    Raises `PlaceError` when the place cannot be listed.
     """
     found: list[Past] = []
     unusable = 0

@@ -20,8 +20,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
 def rows_of(name: str, kind: type[T]) -> tuple[T, ...]:
     """Give the rows of one file, or of every file of a folder in the order of their names; each is read once.
 
-    Raises:
-        msgspec.ValidationError: for a line that is no row of this kind.
+    Raises `msgspec.ValidationError` for a line that is no row of this kind.
     """
     return _kept(name, kind)
 

@@ -118,11 +118,7 @@ class Cause(Row, frozen=True):
 
 @cache
 def causes() -> Mapping[str, Cause]:
-    """Every cause by its slug.
-
-    Raises:
-        msgspec.ValidationError: for a row with a field that is not known.
-    """
+    """Every cause by its slug; raises `msgspec.ValidationError` for a row with a field that is not known."""
     return {row["cause"]: _cause(row) for row in bare_rows("causes")}
 
 

@@ -164,11 +164,7 @@ def by_id() -> Mapping[str, ErrorLine]:
 
 @cache
 def telling(fact: str) -> frozenset[str]:
-    """Give the ids of the lines that tell a fact.
-
-    Raises:
-        KeyError: when no row tells it.
-    """
+    """Give the ids of the lines that tell a fact; raises `KeyError` when no row tells it."""
     found = frozenset(row.id for row in table() if row.tells == fact)
     if not found:
         raise KeyError(fact)

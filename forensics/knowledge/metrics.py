@@ -33,11 +33,7 @@ def with_role() -> tuple[Metric, ...]:
 
 @cache
 def telling(fact: str) -> str:
-    """Give a pattern over the whole name of the metrics that tell a fact.
-
-    Raises:
-        KeyError: when no row tells it.
-    """
+    """Give a pattern over the whole name of the metrics that tell a fact; raises `KeyError` when no row tells it."""
     found = [row.names for row in rows_of("metrics.jsonl", Metric) if fact in row.tells]
     if not found:
         raise KeyError(fact)

@@ -52,9 +52,5 @@ def ranges() -> Mapping[str, Range]:
 
 
 def range_of(row: str) -> Range:
-    """One row by its name.
-
-    Raises:
-        KeyError: for a row that the table does not have.
-    """
+    """One row by its name; raises `KeyError` for a row that the table does not have."""
     return ranges()[row]

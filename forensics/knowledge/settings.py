@@ -36,9 +36,5 @@ def settings() -> tuple[Known, ...]:
 
 @cache
 def setting(name: str) -> Known:
-    """Give one setting.
-
-    Raises:
-        KeyError: when the table has no row of that name.
-    """
+    """Give one setting; raises `KeyError` when the table has no row of that name."""
     return {row.name: row for row in settings()}[name]

@@ -35,20 +35,12 @@ def wordings() -> tuple[Wording, ...]:
 
 
 def words_for(means: str) -> str:
-    """Give the pattern of all that stands for one meaning.
-
-    Raises:
-        KeyError: when no row has the meaning.
-    """
+    """Give the pattern of all that stands for one meaning; raises `KeyError` when no row has the meaning."""
     return _patterns()[means]
 
 
 def stands_for(means: str, text: str) -> bool:
-    """Whether a text holds words of a meaning.
-
-    Raises:
-        KeyError: when no row has the meaning.
-    """
+    """Whether a text holds words of a meaning; raises `KeyError` when no row has the meaning."""
     return _compiled(means).search(text) is not None
 
 
@@ -67,11 +59,7 @@ def every_key() -> tuple[Keys, ...]:
 
 
 def keys_of(means: str) -> tuple[str, ...]:
-    """Give the keys of one meaning, the best first.
-
-    Raises:
-        KeyError: when no row has the meaning.
-    """
+    """Give the keys of one meaning, the best first; raises `KeyError` when no row has the meaning."""
     return _keys_by_meaning()[means]
 
 

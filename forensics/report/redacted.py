@@ -26,10 +26,8 @@ _WORDLESS = (Enum, int, float, Decimal, date, time, timedelta)
 def redacted(value: T, *runs: Run) -> T:
     """Give a report, or any other tree of values, with every text redacted, the same names alike throughout.
 
-    The names that `runs` state of their users and hosts are hidden wherever they stand.
-
-    Raises:
-        TypeError: for a value of a kind that is not known, as a text in it would leave unseen.
+    The names that `runs` state of their users and hosts are hidden wherever they stand. Raises `TypeError` for a value
+    of a kind that is not known, as a text in it would leave unseen.
     """
     return hidden(value, *map(identities_of, runs))
 
@@ -37,8 +35,7 @@ def redacted(value: T, *runs: Run) -> T:
 def hidden(value: T, *known: Identities) -> T:
     """Give a tree of values without the names that are known, as `redacted` does.
 
-    Raises:
-        TypeError: for a value of a kind that is not known.
+    Raises `TypeError` for a value of a kind that is not known.
     """
     users, hosts = {u for k in known for u in k.users}, {h for k in known for h in k.hosts}
     return cast("T", _walk(value, Redactor(sorted(users), sorted(hosts))))

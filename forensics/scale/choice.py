@@ -44,8 +44,7 @@ class Spread(Struct, frozen=True):
     def map(self) -> Map:
         """Give the engine of a run; how many processes pay follows from the items, which know what is read in slices.
 
-        Raises:
-            MissingPackage: when the engine's package is not installed.
+        Raises `MissingPackage` when the engine's package is not installed.
         """
         if self.is_remote:
             cluster.check()
@@ -60,9 +59,8 @@ class Spread(Struct, frozen=True):
     ) -> Iterator[tuple[W, R] | Lost[W]]:
         """Do items that judge runs of these sizes, in any order.
 
-        Raises:
-            MissingPackage: when the engine's package is not installed.
-            PlaceError: when a machine refuses a place that an item writes to, or reads.
+        Raises `MissingPackage` when the engine's package is not installed; `PlaceError` when a machine refuses a place
+        that an item writes to, or reads.
         """
         return self._done(function, items, _runs_costs_s(runs_bytes))
 

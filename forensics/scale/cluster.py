@@ -42,11 +42,7 @@ _BASE_BYTES, _FILE_FACTOR, _WHOLE_BYTES = 512 << 20, 3, 256 << 20
 
 
 def check() -> None:
-    """Look for Ray.
-
-    Raises:
-        MissingPackage: when it is not installed.
-    """
+    """Look for Ray; raises `MissingPackage` when it is not installed."""
     if importlib.util.find_spec(_PACKAGE) is None:
         missing = MissingPackage(_PACKAGE)
         missing.help = _EXTRA
@@ -61,8 +57,7 @@ class Cluster(Struct, frozen=True):
     def map_unordered(self, function: Callable[[W], R], items: Sequence[W]) -> Iterator[tuple[W, R] | Lost[W]]:
         """Do every item.
 
-        Raises:
-            PlaceError: when there is no cluster to join or to start, or a machine refuses what an item writes to.
+        Raises `PlaceError` when there is no cluster to join or to start, or a machine refuses what an item writes to.
         """
         check()
         os.environ.update({**_QUIET, **os.environ})
@@ -78,8 +73,7 @@ class Cluster(Struct, frozen=True):
 def _connected(ray: Any, jobs: int | None) -> Generator[None]:  # noqa: ANN401 - it has no types of its own
     """Join the cluster, and leave it: workers look for modules where forensics is, not in the working folder.
 
-    Raises:
-        PlaceError: when there is no cluster to join, or none can be started.
+    Raises `PlaceError` when there is no cluster to join, or none can be started.
     """
     if ray.is_initialized():
         yield

@@ -45,8 +45,7 @@ class Local(Struct, frozen=True):
     def map_unordered(self, function: Callable[[W], R], items: Sequence[W]) -> Iterator[tuple[W, R] | Lost[W]]:
         """Do every item; where no process can be started, in this one, unless a process died of it.
 
-        Raises:
-            PlaceError: when the machine refuses the place that an item writes to.
+        Raises `PlaceError` when the machine refuses the place that an item writes to.
         """
 
         def attempt(several: Sequence[W], alone: bool) -> Iterator[tuple[W, R | None, str]]:  # noqa: FBT001 - as typed

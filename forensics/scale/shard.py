@@ -38,8 +38,7 @@ class Shard(Struct, frozen=True):
 def parsed(text: str, env: Mapping[str, str]) -> Shard:
     """Read `3/16`, `auto` or `auto/16`; `auto` asks the environment of a Slurm array, an indexed Job or a Slurm step.
 
-    Raises:
-        UsageError: when it is none of them, or the environment does not say.
+    Raises `UsageError` when it is none of them, or the environment does not say.
     """
     which, _, count = text.partition("/")
     if which == AUTO:

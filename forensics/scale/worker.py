@@ -32,11 +32,7 @@ class Reply(Struct, frozen=True):
     help: str = ""
 
     def record_as(self, kind: type[T]) -> T:
-        """Give the record.
-
-        Raises:
-            PlaceError: when the machine refused the place that the item writes to.
-        """
+        """Give the record; raises `PlaceError` when the machine refused the place that the item writes to."""
         if self.place:
             raise PlaceError(self.place, OSError(self.errno, self.words), help=self.help)
         return wire.unpacked(self.record.encode("ascii"), kind)

@@ -65,8 +65,7 @@ END = Token("end", "")
 def tokens_of(sql: str) -> list[Token]:
     """Cut SQL into tokens, ended by `END`.
 
-    Raises:
-        UsageError: at a character that is no SQL, a quote or comment without an end, or a backslash before a quote.
+    Raises `UsageError` at a character that is no SQL, a quote or comment without an end, or a backslash before a quote.
     """
     found: list[Token] = []
     at = 0
@@ -120,8 +119,7 @@ class Select(Struct, frozen=True):
 def select_of(sql: str, tables: AbstractSet[str], columns: AbstractSet[str]) -> Select:
     """Let one SELECT over `tables` through; bare names of tables and `columns` count in any case.
 
-    Raises:
-        UsageError: for all else, with what stands in the way.
+    Raises `UsageError` for all else, with what stands in the way.
     """
     guard = _Guard(tokens_of(sql), tables, {name: name for name in (*tables, *columns)})
     if (first := guard.next.upper) in words.CHANGES:

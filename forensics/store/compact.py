@@ -24,9 +24,8 @@ _LARGE = 4
 def compacted(home: Path, work: Path, sources: Sequence[Sequence[Piece]], most_rows: int) -> list[Part]:
     """Bring the rows of all sources into `work`, in order, in files of about `most_rows` rows; give these.
 
-    Raises:
-        InputError: when a file is not what its manifest says any more.
-        PlaceError: when the place cannot be written to.
+    Raises `InputError` when a file is not what its manifest says any more; `PlaceError` when the place cannot be
+    written to.
     """
     made: list[Part] = []
     for table, pieces in _by_table(sources):

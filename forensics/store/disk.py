@@ -99,8 +99,7 @@ class Stored(Struct, frozen=True):
 def ingest_to_disk(job: Job, place: Path, ages: Ages = AGES) -> Stored:
     """Bring the store of the run under `place` up to date, and give what it holds.
 
-    Raises:
-        PlaceError: when the place cannot be written to.
+    Raises `PlaceError` when the place cannot be written to.
     """
     home = place / run_key(job.place, device_only=job.limits.device_only)
     try:
@@ -116,10 +115,7 @@ def ingest_to_disk(job: Job, place: Path, ages: Ages = AGES) -> Stored:
 def ingest_to_packs(job: Job, place: Path) -> Stored:
     """Read some sources of a run into packs under `place`, where whoever reads the run as a whole finds them.
 
-    Gives what the store holds of these sources.
-
-    Raises:
-        PlaceError: when the place cannot be written to.
+    Gives what the store holds of these sources. Raises `PlaceError` when the place cannot be written to.
     """
     home = place / run_key(job.place, device_only=job.limits.device_only)
     try:

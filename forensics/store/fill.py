@@ -108,9 +108,7 @@ def fill(
 
     It is the boundary of a source: whatever is wrong with the file, its disk or its reader costs this file alone, as an
     issue and as bytes that count as lost. A reader that did not come to its end never gives a file that is `read`.
-
-    Raises:
-        PlaceError: when the machine refuses the place that rows are written to, or any further file.
+    Raises `PlaceError` when the machine refuses the place that rows are written to, or any further file.
     """
     try:
         with opening as opened:
@@ -128,8 +126,7 @@ def fill_slice(
 ) -> tuple[SourceSink, FileCoverage, str]:
     """Read one slice of a source as `fill` reads a source; it hands nothing over where it did not come to its end.
 
-    Raises:
-        PlaceError: when the machine refuses the place that rows are written to.
+    Raises `PlaceError` when the machine refuses the place that rows are written to.
     """
     sink = SourceSink(replace(opened.source, size_bytes=part.size_bytes), limits, folder=folder, budget=opened.budget)
     told: list[str] = []
@@ -163,8 +160,7 @@ def _read(
 def _attempt(name: str, read: Callable[[], None], sink: SourceSink) -> str:
     """Why the reader did not come to its end; nothing where it did.
 
-    Raises:
-        NotMine: when the content is another format.
+    Raises `NotMine` when the content is another format.
     """
     try:
         read()

@@ -133,11 +133,7 @@ def is_folder(name: str, kind: str = GENERATION) -> bool:
 
 
 def decoded(data: bytes) -> Manifest:
-    """Read a manifest.
-
-    Raises:
-        InputError: when it is no manifest, or says what no reader can have said.
-    """
+    """Read a manifest; raises `InputError` when it is no manifest, or says what no reader can have said."""
     try:
         found = msgspec.json.decode(data, type=Manifest)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -41,8 +41,7 @@ _MOST_BYTES = 1 << 30
 def content(home: Path, relative: str, most_bytes: int) -> bytes:
     """Read a file of the store at once; no link on the way is followed.
 
-    Raises:
-        InputError: when it is gone, unreadable, no regular file or longer than `most_bytes`.
+    Raises `InputError` when it is gone, unreadable, no regular file or longer than `most_bytes`.
     """
     fd, seen = open_regular(inside(home, relative))
     try:
@@ -94,19 +93,14 @@ def pieces(folder: str, manifest: Manifest) -> list[list[Piece]]:
 def check(home: Path, held: Sequence[tuple[str, Piece]]) -> None:
     """Check the file that holds these pieces, each with its source, which are all of its rows.
 
-    Raises:
-        InputError: when it cannot be used.
+    Raises `InputError` when it cannot be used.
     """
     piece = held[0][1]
     _check_rows(whole(home, piece), piece.part, held)
 
 
 def whole(home: Path, piece: Piece) -> bytes:
-    """Read the file of a piece.
-
-    Raises:
-        InputError: when it is not what its manifest says.
-    """
+    """Read the file of a piece; raises `InputError` when it is not what its manifest says."""
     part = piece.part
     data = content(home, f"{piece.folder}/{piece.file}", min(part.size_bytes, _MOST_BYTES))
     if len(data) != part.size_bytes or hashlib.sha256(data).hexdigest() != part.sha256:
@@ -117,8 +111,7 @@ def whole(home: Path, piece: Piece) -> bytes:
 def rows_of(home: Path, piece: Piece, data: bytes | None = None) -> pl.DataFrame:
     """Give the rows of a piece; `data` is its file, where that was read before.
 
-    Raises:
-        InputError: when the file is not what its manifest says.
+    Raises `InputError` when the file is not what its manifest says.
     """
     return pl.read_parquet(io.BytesIO(whole(home, piece) if data is None else data)).slice(piece.first, piece.rows)
 
@@ -154,9 +147,7 @@ def _odd(table: str, sources: pl.Series) -> pl.Expr:
 def link(home: Path, relative: str, target: Path) -> None:
     """Give a file of the store a second name, or a copy.
 
-    Raises:
-        InputError: when it is gone.
-        OSError: when the place cannot be written to.
+    Raises `InputError` when it is gone; `OSError` when the place cannot be written to.
     """
     try:
         os.link(home / relative, target, follow_symlinks=False)
@@ -167,11 +158,7 @@ def link(home: Path, relative: str, target: Path) -> None:
 
 
 def written(frame: pl.DataFrame, path: Path, table: str) -> Part:
-    """Write rows of a table as a file, and describe it.
-
-    Raises:
-        PlaceError: when the place cannot be written to.
-    """
+    """Write rows of a table as a file, and describe it; raises `PlaceError` when the place cannot be written to."""
     write_part(frame, path)
     return of_file(path, table, frame.height)
 

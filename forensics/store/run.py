@@ -34,11 +34,7 @@ class Run:
     _derived: dict[Callable[[Run], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """Give one table lazily.
-
-        Raises:
-            KeyError: for a table that the schema does not name.
-        """
+        """Give one table lazily; raises `KeyError` for a table that the schema does not name."""
         return self.frames[table] if table in self.frames else _empty(table)
 
     def collect(self, table: str) -> pl.DataFrame:

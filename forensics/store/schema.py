@@ -44,10 +44,8 @@ def value_class(value: pl.Expr) -> pl.Expr:
 def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Give `frame` exactly the columns of `table`, in order: missing ones null, `value_class` derived from `value`.
 
-    A rank or an attempt that no 32 bits hold was misread, and is null.
-
-    Raises:
-        KeyError: for an unknown table or a column that the table does not have.
+    A rank or an attempt that no 32 bits hold was misread, and is null. Raises `KeyError` for an unknown table or a
+    column that the table does not have.
     """
     columns = TABLES[table]
     unknown = set(frame.columns) - set(columns)

@@ -61,8 +61,7 @@ class Held(Struct, frozen=True):
 def make_home(home: Path) -> None:
     """Make the folder of a run; what bears its name and is no folder is set aside.
 
-    Raises:
-        OSError: when the place cannot be written to.
+    Raises `OSError` when the place cannot be written to.
     """
     for _ in range(_TRIES):
         with suppress(FileExistsError):
@@ -77,8 +76,7 @@ def make_home(home: Path) -> None:
 def current(home: Path) -> Held | None:
     """Give the generation that is to be read; None where nothing was published yet.
 
-    Raises:
-        InputError: when something is there that cannot be used.
+    Raises `InputError` when something is there that cannot be used.
     """
     if not os.path.lexists(home / CURRENT):
         return None
@@ -91,8 +89,7 @@ def current(home: Path) -> Held | None:
 def opened(home: Path, name: str) -> Held:
     """Give a folder whose name was found in the store, or was told by who published it.
 
-    Raises:
-        InputError: when it cannot be used.
+    Raises `InputError` when it cannot be used.
     """
     touch(home / name)  # before it is looked at, so that it is young when somebody removes the old
     return _seen(home, name)
@@ -133,8 +130,7 @@ def begun(home: Path) -> Path:
 def publish(home: Path, work: Path, entries: Sequence[Entry], written: Sequence[Part], kind: str) -> Held:
     """Give `work` its name; where its content is there already, and sound, that one stays.
 
-    Raises:
-        OSError: when the place cannot be written to.
+    Raises `OSError` when the place cannot be written to.
     """
     for copy in range(_TRIES):
         content = manifest.manifest_of(entries, written, copy)

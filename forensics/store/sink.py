@@ -93,8 +93,7 @@ class SourceSink:
     def rows(self, table: str, columns: Mapping[str, Sequence[Any]] | pl.DataFrame) -> None:
         """Add rows, given as columns; `source` is filled in and missing columns become null.
 
-        Raises:
-            WorkExceeded: when the budget of the file ends in them; the rows that fit are kept.
+        Raises `WorkExceeded` when the budget of the file ends in them; the rows that fit are kept.
         """
         height = columns.height if isinstance(columns, pl.DataFrame) else max(map(len, columns.values()), default=0)
         fitting = self.budget.fitting(height, lambda rows: _cells(columns, rows))
@@ -247,11 +246,7 @@ class SourceSink:
 
 
 def write_part(frame: pl.DataFrame, path: Path) -> None:
-    """Write rows of a table as a file of the store.
-
-    Raises:
-        PlaceError: when the place cannot be written to.
-    """
+    """Write rows of a table as a file of the store; raises `PlaceError` when the place cannot be written to."""
     try:
         frame.write_parquet(path, compression="zstd", compression_level=COMPRESSION_LEVEL, statistics=False)
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -38,8 +38,7 @@ _LOCKS = (
 def ask(run: Run, sql: str, engine: str = "polars") -> pl.DataFrame:
     """Answer one question; nothing is changed, and nothing but the tables of the run is read.
 
-    Raises:
-        UsageError: when the SQL is wrong, names anything but the tables, or DuckDB is not installed.
+    Raises `UsageError` when the SQL is wrong, names anything but the tables, or DuckDB is not installed.
     """
     try:
         select = select_of(sql, TABLES.keys(), _COLUMNS)
@@ -58,8 +57,7 @@ def ask(run: Run, sql: str, engine: str = "polars") -> pl.DataFrame:
 def check_plan(select: Select) -> None:
     """Plan a statement over empty tables in memory: then nothing in its plan may be read from anywhere.
 
-    Raises:
-        UsageError: when the plan reads a file.
+    Raises `UsageError` when the plan reads a file.
     """
     empty = {name: pl.LazyFrame(schema=dict(TABLES[name])) for name in select.tables}
     plan = pl.SQLContext(empty, eager=False).execute(select.sql).explain(optimized=False)

@@ -122,8 +122,7 @@ def versions(readers: str, limits: Limits, source: Source) -> str:
 def read(item: Item) -> Record:
     """Read the sources of an item whose content is not what the store holds, and publish their rows as a pack.
 
-    Raises:
-        PlaceError: when the store cannot be written to.
+    Raises `PlaceError` when the store cannot be written to.
     """
     home, place = Path(item.home), place_of(item.place)
     ingesters = registry.load("ingesters").ingesters

@@ -87,10 +87,7 @@ _TOGETHER = ("loss", "eval_loss", "grad_norm", "lr")
 def curves(run: Run, name: str) -> tuple[Curve, ...]:
     """Give the curves of the loss, evaluation loss, gradient norm or learning rate, in the order of their sources.
 
-    They are remembered with the run, as several rules ask for the same metric.
-
-    Raises:
-        KeyError: for another metric.
+    They are remembered with the run, as several rules ask for the same metric. Raises `KeyError` for another metric.
     """
     return _curves(run)[name]
 

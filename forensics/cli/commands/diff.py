@@ -98,8 +98,7 @@ def _options(metric: str | None, max_slowdown: str, run_noise: str | None, *, an
 def _share(option: str, text: str) -> float:
     """Read `5%`, `5 %` or `0.05`; the whole number `5` is refused, as it could mean either.
 
-    Raises:
-        UsageError: when it is none of them, or not between 0 and 90 %.
+    Raises `UsageError` when it is none of them, or not between 0 and 90 %.
     """
     plain = text.strip()
     try:

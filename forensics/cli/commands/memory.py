@@ -24,11 +24,7 @@ _MOST = 2
 
 @reads_runs("text", "json", "markdown")
 def command(inputs: InputsArgument, *, shared: Shared) -> Answer:
-    """Show how the memory of a run moved, or what differs between two.
-
-    Raises:
-        UsageError: for more than two inputs.
-    """
+    """Show how the memory of a run moved, or what differs between two; raises `UsageError` for more than two inputs."""
     from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - same
     from forensics.diagnosis.memory import memory_of  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.report.pages import memory as page  # noqa: PLC0415 - same

@@ -23,11 +23,7 @@ _FILE_VERSION = "brain.Event:2"
 
 
 def write(selection: Selection) -> Export:
-    """Write one event file per series.
-
-    Raises:
-        ImportError: when tensorboard is not installed.
-    """
+    """Write one event file per series; raises `ImportError` when tensorboard is not installed."""
     points = tagged(selection.points)
     nulls = points["value"].null_count()
     notes = [f"{plural(nulls, 'point')} left out whose value is null: an event file has no null"] if nulls else []

@@ -29,11 +29,7 @@ _ID_DIGITS = 12
 
 
 def write(selection: Selection) -> Export:
-    """Write one offline run per series.
-
-    Raises:
-        ImportError: when wandb is not installed.
-    """
+    """Write one offline run per series; raises `ImportError` when wandb is not installed."""
     messages: Any = import_module("wandb.proto.wandb_internal_pb2")
     files: list[File] = []
     unstepped = late = without_exit = 0

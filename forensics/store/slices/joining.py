@@ -108,9 +108,7 @@ def known(home: Path, source: Source, versions: str, stamp: str) -> Iterator[Fou
 def published(home: Path, sliced: Sliced, limits: Limits, ingesters: Sequence[Ingester]) -> Found | None:
     """Publish a source whose slices were all found as a pack; None where it is to be read as one.
 
-    Raises:
-        InputError: when a file is not what its manifest says.
-        PlaceError: when the place cannot be written to.
+    Raises `InputError` when a file is not what its manifest says; `PlaceError` when the place cannot be written to.
     """
     reader = next(one for one in ingesters if one.name == sliced.cut.reader)
     work = shelf.begun(home)
