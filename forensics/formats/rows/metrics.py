@@ -185,23 +185,36 @@ class MetricRows(Struct):
         import polars as pl  # noqa: PLC0415 - same
 
         self.close()
-        means = [self._names[raw_name] for raw_name in raw_names]
-        scales = np.array([name.scale for name in means])
         record, codes = np.nonzero(there)
-        flat = (values * scales)[there] if (scales != 1).any() else values[there]
-        named = [(name.canonical, raw_name) for name, raw_name in zip(means, raw_names, strict=True)]
         known = {
             **places._asdict(),
             "rank": pl.Series([places.rank], dtype=pl.Int64).new_from_index(0, len(places.seq)),
         }
         nulls = pl.Series([None], dtype=pl.Int64).new_from_index(0, len(places.seq))
         shared = pl.DataFrame({name: known.get(name) if known.get(name) is not None else nulls for name in At._fields})
-        frame = _points(shared.cast({"epoch": pl.Float64}), record, codes, named, flat)
+        frame = self.coded(shared.cast({"epoch": pl.Float64}), record, raw_names, codes, values[there])
         frame = frame.with_columns(attempt=as_column(attempts[there]))
         most = min(_BATCH, self.limits.batch_rows)
         for first in range(0, frame.height, most):
             self.out.rows("metrics", frame.slice(first, most))
         self._names.chars = 0
+
+    def coded(
+        self,
+        shared: pl.DataFrame,
+        record: npt.NDArray[np.int64],
+        raw_names: Sequence[str],
+        codes: npt.NDArray[np.int64],
+        values: npt.NDArray[np.float64],
+    ) -> pl.DataFrame:
+        """Give points by the numbers of their record and of their printed name, in the units of canonical names."""
+        import numpy as np  # noqa: PLC0415 - most files of a run are no tables of metrics
+
+        means = [self._names[raw_name] for raw_name in raw_names]
+        if any(name.scale != 1 for name in means):
+            values = values * np.array([name.scale for name in means])[codes]
+        named = [(name.canonical, raw_name) for name, raw_name in zip(means, raw_names, strict=True)]
+        return _points(shared, record, codes, named, values)
 
     def _frame(self) -> pl.DataFrame:
         import numpy as np  # noqa: PLC0415 - most files of a run are no tables of metrics

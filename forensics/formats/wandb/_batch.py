@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 from msgspec import Struct, field
 
+from forensics.formats.rows.metrics import At
 from forensics.formats.wandb._items import numbers_of
-from forensics.formats.wandb._points import Place
 from forensics.formats.wandb._wire import PAD, Cells, OddError, cells_of, demand, key_hashes
 from forensics.io.columns import owned
 from forensics.io.records.protobuf import WireError, fields
@@ -138,29 +138,16 @@ class _Batch(Struct):
         kept = np.flatnonzero(used & self.is_number)
         rest = self._may_hold(used)
         gsteps = self._gsteps(step)
-        row, code = self.cells.row[kept], owned(self.code[kept])
-        names = [points.names[name] for name in self.keys.names]
-        value = self.number[kept]
-        if any(name.scale != 1 for name in names):
-            value *= np.array([name.scale for name in names])[code]
+        code = self.code[kept]
         points.numeric.update(self.keys.names[n] for n in np.flatnonzero(np.bincount(code, minlength=1)))
-        frame = pl.DataFrame(
-            {
-                "attempt": owned(attempt[row]),
-                "byte": owned(shared["byte"][row]),
-                "step": owned(step[row]),
-                "t_ns": owned(t_ns[row]),
-                "gstep": owned(gsteps[kept]),
-                "name": pl.Series([name.canonical for name in names], dtype=pl.String).gather(code),
-                "raw_name": pl.Series(self.keys.names, dtype=pl.String).gather(code),
-                "value": owned(value),
-            }
-        ).with_columns(pl.lit(history.rank, dtype=pl.Int32).alias("rank"), pl.col("t_ns").replace(0, None), seq="byte")
-        if not np.isnan(shared["epoch"]).all():
-            frame = frame.with_columns(epoch=pl.Series(owned(shared["epoch"][row])).fill_nan(None))
-        if np.isfinite(value).all():
+        records = {"seq": shared["byte"], "byte": shared["byte"], "step": step, "t_ns": t_ns, "attempt": attempt}
+        rows = pl.DataFrame({name: owned(column) for name, column in {**records, "epoch": shared["epoch"]}.items()})
+        rows = rows.with_columns(pl.col("t_ns").replace(0, None), pl.col("epoch").fill_nan(None))
+        frame = points.rows.coded(rows, self.cells.row[kept], self.keys.names, code, self.number[kept])
+        frame = frame.with_columns(gstep=owned(gsteps[kept]), rank=pl.lit(history.rank, dtype=pl.Int32))
+        if np.isfinite(frame["value"].to_numpy()).all():
             frame = frame.with_columns(value_class=pl.lit("finite"))
-        points.out.rows("metrics", frame)
+        points.rows.out.rows("metrics", frame)
         self._odd_values(rest, (step, t_ns, attempt, shared["epoch"].astype(np.float64), gsteps))
         found: list[int] = attempt.tolist()
         return found
@@ -172,11 +159,18 @@ class _Batch(Struct):
             row, at, size = int(self.cells.row[n]), int(self.cells.value_at[n]), int(self.cells.value_len[n])
             byte = self.rows[row][1]
             own_epoch = None if np.isnan(epoch[row]) else float(epoch[row])
-            place = Place(
-                byte, int(attempt[row]), self.history.rank, byte, int(step[row]), own_epoch, int(t_ns[row]) or None
+            place = At(
+                byte,
+                attempt=int(attempt[row]),
+                rank=self.history.rank,
+                byte=byte,
+                step=int(step[row]),
+                epoch=own_epoch,
+                t_ns=int(t_ns[row]) or None,
+                gstep=int(gsteps[n]),
             )
             for name, number in numbers_of(self.keys.names[int(self.code[n])], bytes(self.text[at : at + size])):
-                self.history.points.add(place, int(gsteps[n]), name, number)
+                self.history.points.add(place, name, number)
 
     def _may_hold(self, among: NDArray[np.bool_]) -> Ints:
         """Which of these items are no numbers but may hold some."""

@@ -8,10 +8,10 @@ from msgspec import Struct, field
 
 from forensics.dialects.spec import Name
 from forensics.formats.rows.attempts import Attempts
-from forensics.formats.rows.metrics import int64, nanoseconds
+from forensics.formats.rows.metrics import At, int64, nanoseconds
 from forensics.formats.wandb._define import StepAxes
 from forensics.formats.wandb._items import items, leaves, numbers_of, parts, plain_number
-from forensics.formats.wandb._points import Place, Points
+from forensics.formats.wandb._points import Points
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.records.protobuf import WireError
 
@@ -42,8 +42,8 @@ class History(Struct):
     _waiting: list[Row] = field(default_factory=list[Row])
     _waiting_bytes: int = 0
     _keys: object = None
-    _beside: list[tuple[int, Place, list[tuple[str, float, Name]]]] = field(
-        default_factory=list[tuple[int, Place, list[tuple[str, float, Name]]]]
+    _beside: list[tuple[int, At, list[tuple[str, float, Name]]]] = field(
+        default_factory=list[tuple[int, At, list[tuple[str, float, Name]]]]
     )
 
     def feed(self, rows: list[Row]) -> None:
@@ -61,7 +61,7 @@ class History(Struct):
     def _most_rows(self) -> int:
         return min(BATCH_RECORDS, self.limits.batch_rows)
 
-    def beside(self, place: Place, points: list[tuple[str, float, Name]]) -> None:
+    def beside(self, place: At, points: list[tuple[str, float, Name]]) -> None:
         """Take points that belong to the attempt of the row before them: printed name, value, meaning."""
         self._beside.append((len(self._waiting), place, points))
         if not self._waiting or len(self._beside) >= self._most_rows:
@@ -77,8 +77,9 @@ class History(Struct):
             found = self._together(rows) if len(rows) >= FEWEST_RECORDS else None
             attempts += [self._one(row) for row in rows] if found is None else found
         for count, place, points in beside:
+            own = place._replace(attempt=attempts[count])
             for raw, value, name in points:
-                self.points.add(place._replace(attempt=attempts[count]), None, raw, value, name)
+                self.points.add(own, raw, value, name)
 
     def _together(self, rows: list[Row]) -> list[int] | None:
         from forensics.formats.wandb import _batch as wandb_batch  # noqa: PLC0415 - numpy is loaded for large logs only
@@ -116,13 +117,14 @@ class History(Struct):
         if step is None:
             step = row_step(data, at, end)
         self.t_ns = t_ns or self.t_ns
-        place = Place(byte, self.attempts.see("_step", step), self.rank, byte, step, epoch, t_ns)
+        place = At(byte, self.attempts.see("_step", step), self.rank, None, byte, step, epoch, t_ns, step)
         if axes := self.axes.axes():
             for name, number, _ in cells:
                 if name in axes:
                     self.axes.see(name, number)
         for name, number, key in cells:
-            self.points.add(place, self.axes.step(key, step), name, number)
+            gstep = self.axes.step(key, step)
+            self.points.add(place if gstep == place.gstep else place._replace(gstep=gstep), name, number)
 
     def _name(self, key: bytes) -> str:
         name = key.decode("utf-8", "replace")

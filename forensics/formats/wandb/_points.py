@@ -6,33 +6,16 @@ elsewhere is a NaN that was probably lost. That is only known at the end, so nul
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from msgspec import Struct, field
 
 from forensics.dialects.spec import Name
-from forensics.formats.rows.metrics import NAME_CHARS, At, Names, class_of
-from forensics.formats.rows.out import Out
+from forensics.formats.rows.metrics import At, MetricRows
 from forensics.patterns import lazily
 
-_BATCH = 100_000
 _NAMES = 100_000
 _HELD = 100_000
-_COLUMNS = (*(column for column in At._fields if column != "line"), "name", "raw_name", "value", "value_class")
 _KEEPS_NAN = (0, 28, 1)
 _VERSION = lazily(r"(\d+)\.(\d+)(?:\.(\d+))?")
-
-
-class Place(NamedTuple):
-    """What the points of one record share; `seq` is its byte in the file."""
-
-    seq: int
-    attempt: int
-    rank: int | None
-    byte: int
-    step: int | None = None
-    epoch: float | None = None
-    t_ns: int | None = None
 
 
 def loses_nan(version: str) -> bool:
@@ -42,47 +25,30 @@ def loses_nan(version: str) -> bool:
 
 
 class Points(Struct):
-    """Collects points; `close` hands over the rest and judges the nulls."""
+    """Hands points on, less the nulls, which `close` judges; the number of a record is its byte in the file."""
 
-    out: Out
-    batch_rows: int = _BATCH
+    rows: MetricRows
     numeric: set[str] = field(default_factory=set[str])
-    _rows: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
-    _held: list[tuple[Place, int | None, str]] = field(default_factory=list[tuple[Place, int | None, str]])
-    names: Names = field(default_factory=Names)
+    _held: list[tuple[At, str]] = field(default_factory=list[tuple[At, str]])
 
-    def add(self, at: Place, gstep: int | None, raw: str, value: float | None, name: Name | None = None) -> None:
+    def add(self, at: At, raw: str, value: float | None, name: Name | None = None) -> None:
         """Add one point; None is a null."""
-        if value is None:
-            if len(self._held) < _HELD:
-                self._held.append((at, gstep, raw))
-            else:
-                self._null(at, gstep, raw, suspected=raw in self.numeric)
-            return
-        if raw not in self.numeric and len(self.numeric) < _NAMES:
-            self.numeric.add(raw)
-        name = name or self.names[raw]
-        if name.scale != 1:
-            value *= name.scale
-        self._rows.append((*at, gstep, name.canonical, raw, value, class_of(value)))
-        if len(self._rows) >= min(self.batch_rows, _BATCH) or self.names.chars > NAME_CHARS:
-            self.flush()
+        if value is not None:
+            if raw not in self.numeric and len(self.numeric) < _NAMES:
+                self.numeric.add(raw)
+            self.rows.add(at, raw, value, means=name)
+        elif len(self._held) < _HELD:
+            self._held.append((at, raw))
+        else:
+            self._null(at, raw, suspected=raw in self.numeric)
 
     def close(self, version: str) -> None:
         """Hand everything over; `version` is the writer's."""
         suspect = loses_nan(version)
-        for at, gstep, raw in self._held:
-            self._null(at, gstep, raw, suspected=suspect and raw in self.numeric)
+        for at, raw in self._held:
+            self._null(at, raw, suspected=suspect and raw in self.numeric)
         self._held.clear()
-        self.flush()
+        self.rows.close()
 
-    def flush(self) -> None:
-        """Hand over what is collected, less the nulls."""
-        if self._rows:
-            self.out.rows("metrics", dict(zip(_COLUMNS, zip(*self._rows, strict=True), strict=True)))
-            self._rows.clear()
-            self.names.chars = 0
-
-    def _null(self, at: Place, gstep: int | None, raw: str, *, suspected: bool) -> None:
-        found = "null-suspected-nan" if suspected else "null"
-        self._rows.append((*at, gstep, self.names[raw].canonical, raw, None, found))
+    def _null(self, at: At, raw: str, *, suspected: bool) -> None:
+        self.rows.add(at, raw, None, value_class="null-suspected-nan" if suspected else "null")

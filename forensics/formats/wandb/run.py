@@ -16,13 +16,14 @@ from msgspec import Struct, field
 from forensics.dialects.spec import Name
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
+from forensics.formats.rows.metrics import At, MetricRows
 from forensics.formats.wandb._console import Console, bounds
 from forensics.formats.wandb._define import definition
 from forensics.formats.wandb._facts import Facts
 from forensics.formats.wandb._history import History, Row
 from forensics.formats.wandb._items import items, leaves, parts, plain_number
 from forensics.formats.wandb._marks import Marks, exit_code, stamp_ns
-from forensics.formats.wandb._points import Place, Points
+from forensics.formats.wandb._points import Points
 from forensics.formats.wandb._summaries import Summaries
 from forensics.formats.wandb._system import PREFIX, system_name
 from forensics.io.records import leveldb_log
@@ -109,7 +110,7 @@ def _state(opened: Opened, out: Out, limits: Limits) -> _State:
     source = opened.source
     year = time.gmtime(source.mtime_ns / 1e9).tm_year if source.mtime_ns else 1970
     many = opened.size_bytes > min(_MANY_BYTES, limits.block_bytes)
-    history = History(Points(out, limits.batch_rows), Attempts(source.attempt or 0), source.rank, many, limits)
+    history = History(Points(MetricRows(out, limits)), Attempts(source.attempt or 0), source.rank, many, limits)
     facts = Facts()
     marks = Marks(out, source.rank, limits.quote_chars)
     return _State(out, limits, source.rank, year, history, marks, facts, Summaries(facts, many, limits))
@@ -174,7 +175,7 @@ def _stats(record: Record, at: int, end: int, state: _State) -> None:
         if number is not None:
             name = key.decode("utf-8", "replace")
             points.append((PREFIX + name, number, system_name(name, state.facts.version)))
-    state.history.beside(Place(record.byte, 0, state.rank, record.byte, t_ns=t_ns or None), points)
+    state.history.beside(At(record.byte, rank=state.rank, byte=record.byte, t_ns=t_ns or None), points)
 
 
 def _metric(record: Record, at: int, end: int, state: _State) -> None:

@@ -11,11 +11,11 @@ from typing import cast
 
 from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.json_records import JsonLines, number
-from forensics.formats.rows.metrics import nanoseconds
+from forensics.formats.rows.metrics import At, MetricRows, nanoseconds
 from forensics.formats.rows.text import document, settle, settle_document
 from forensics.formats.wandb._facts import SLURM_KEYS, Facts
 from forensics.formats.wandb._items import flat
-from forensics.formats.wandb._points import Place, Points
+from forensics.formats.wandb._points import Points
 from forensics.formats.wandb._system import PREFIX, system_name
 from forensics.io.tolerant_json import loads
 
@@ -52,7 +52,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         out.format("wandb copy")
         out.account(skipped_bytes=opened.size_bytes, reason="copy of what the transaction log holds")
     elif name == "wandb-events.jsonl":
-        _events(opened, out)
+        _events(opened, out, limits)
     elif name in {_SUMMARY, _METADATA}:
         _facts(opened, out, limits, is_summary=name == _SUMMARY)
     else:
@@ -102,8 +102,8 @@ def _metadata(cells: dict[str, object], facts: Facts) -> None:
         facts.put("versions", "git_commit", commit)
 
 
-def _events(opened: Opened, out: Out) -> None:
-    points = Points(out)
+def _events(opened: Opened, out: Out, limits: Limits) -> None:
+    points = Points(MetricRows(out, limits))
     records = 0
     lines = JsonLines(opened, out)
     for line, record in lines:
@@ -117,8 +117,8 @@ def _events(opened: Opened, out: Out) -> None:
 
 
 def _row(row: dict[str, object], byte: int, rank: int | None, points: Points) -> None:
-    place = Place(byte, 0, rank, byte, t_ns=nanoseconds(number(row.get("_timestamp"))))
+    at = At(byte, rank=rank, byte=byte, t_ns=nanoseconds(number(row.get("_timestamp"))))
     for key, cell in row.items():
         value = number(cell)
         if value is not None and key.startswith(PREFIX):
-            points.add(place, None, key, value, system_name(key.removeprefix(PREFIX), _OLD))
+            points.add(at, key, value, system_name(key.removeprefix(PREFIX), _OLD))
