@@ -202,12 +202,15 @@ class MetricRows(Struct):
     def coded(
         self,
         shared: pl.DataFrame,
-        record: npt.NDArray[np.int64],
+        record: npt.NDArray[np.int64] | None,
         raw_names: Sequence[str],
         codes: npt.NDArray[np.int64],
         values: npt.NDArray[np.float64],
     ) -> pl.DataFrame:
-        """Give points by the numbers of their record and of their printed name, in the units of canonical names."""
+        """Give points by the numbers of their record and of their printed name, in the units of canonical names.
+
+        Without `record`, each point is one of its own.
+        """
         import numpy as np  # noqa: PLC0415 - most files of a run are no tables of metrics
 
         means = [self._names[raw_name] for raw_name in raw_names]
@@ -236,7 +239,7 @@ class MetricRows(Struct):
 
 def _points(
     shared: pl.DataFrame,
-    record: npt.NDArray[np.int64],
+    record: npt.NDArray[np.int64] | None,
     codes: npt.NDArray[np.int64],
     named: Sequence[tuple[str, str]],
     values: pl.Series | npt.NDArray[np.float64],
@@ -248,4 +251,5 @@ def _points(
     names = pl.DataFrame(list(named), schema={"name": pl.String, "raw_name": pl.String}, orient="row")
     numbered = names[as_column(codes.astype(np.uint32))]
     column = values.alias("value") if isinstance(values, pl.Series) else as_column(values, "value")
-    return shared[as_column(record.astype(np.uint32))].hstack([*numbered, column])
+    records = shared if record is None else shared[as_column(record.astype(np.uint32))]
+    return records.hstack([*numbered, column])

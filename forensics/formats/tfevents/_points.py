@@ -10,9 +10,8 @@ import polars as pl
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from forensics.dialects.names import canonical
-from forensics.formats.rows.out import Out
-from forensics.io.columns import as_column, owned
+from forensics.formats.rows.metrics import MetricRows
+from forensics.io.columns import as_column
 
 #: unix seconds that are a time in 64 bits of nanoseconds, as in `_metric_rows.nanoseconds`
 _LAST_SECOND = 9.2e9
@@ -56,98 +55,6 @@ class Tags(Struct):
     def number(self, tag: str) -> int:
         """The number of a tag."""
         return self.numbers.setdefault(tag, len(self.numbers))
-
-
-class Points:
-    """Collects batches and hands the sink a frame whenever `capacity` points are full; `close` hands over the rest."""
-
-    def __init__(self, out: Out, rank: int | None, attempt: int, capacity: int) -> None:
-        """Start empty, in attempt number `attempt`."""
-        self.tags = Tags()
-        self._out = out
-        self._rank = rank
-        self._attempts = ColumnAttempts(attempt)
-        kinds = (np.int32, np.int64, np.int64, np.int64, np.float64, np.float64, np.int32)
-        self._columns: list[NDArray[Any]] = [np.zeros(0, kind) for kind in kinds]
-        self._capacity = capacity
-        self._count = 0
-        self._names = _Names()
-
-    def add(self, batch: Batch) -> None:
-        """Add the points of a batch."""
-        attempt = self._attempts.see(batch.tags, batch.step, batch.marks, batch.period)
-        fields = (batch.tags, batch.seq, batch.byte, batch.step, batch.wall, batch.value, attempt)
-        done, total = 0, len(batch.tags)
-        while done < total:
-            if self._count + total - done > len(self._columns[0]) < self._capacity:
-                room = min(self._capacity, max(2 * len(self._columns[0]), self._count + total - done, 1024))
-                self._columns = [np.resize(c, room) if len(c) else np.zeros(room, c.dtype) for c in self._columns]
-            take = min(total - done, self._capacity - self._count)
-            for column, part in zip(self._columns, fields, strict=True):
-                column[self._count : self._count + take] = part[done : done + take]
-            self._count += take
-            done += take
-            if self._count == self._capacity:
-                self.close()
-
-    def close(self) -> None:
-        """Hand what is collected to the sink."""
-        if not self._count:
-            return
-        # the buffers are filled again: what the sink keeps are copies
-        tags, seq, byte, step, wall, value, attempt = (owned(column[: self._count]) for column in self._columns)
-        self._count = 0
-        frame = pl.DataFrame([as_column(seq, "seq"), as_column(byte, "byte"), as_column(step, "step")])
-        names, printed, scales = self._names.upto(self.tags)
-        if self._names.scaled:
-            value = owned(value * scales[tags])
-        where = as_column(tags)
-        frame = frame.with_columns(
-            _constant_or("attempt", attempt),
-            pl.lit(self._rank, dtype=pl.Int32).alias("rank"),
-            _nanoseconds(wall),
-            names.gather(where).alias("name"),
-            printed.gather(where).alias("raw_name"),
-            as_column(value, "value"),
-        )
-        self._out.rows("metrics", frame)
-
-
-class _Names:
-    """Canonical and printed names and scales by the number of a tag."""
-
-    def __init__(self) -> None:
-
-        self.scaled = False
-        self._known = 0
-        self._names, self._printed = pl.Series(dtype=pl.String), pl.Series(dtype=pl.String)
-        self._scales = np.ones(0)
-
-    def upto(self, tags: Tags) -> tuple[pl.Series, pl.Series, NDArray[np.float64]]:
-
-        if len(tags.numbers) > self._known:
-            printed = list(tags.numbers)[self._known :]
-            found = [canonical(tag) for tag in printed]
-            self._names = pl.concat([self._names, pl.Series([n.canonical for n in found], dtype=pl.String)])
-            self._printed = pl.concat([self._printed, pl.Series(printed, dtype=pl.String)])
-            self._scales = np.concatenate([self._scales, np.array([n.scale for n in found])])
-            self.scaled = bool((self._scales != 1).any())
-            self._known = len(tags.numbers)
-        return self._names, self._printed, self._scales
-
-
-def _constant_or(name: str, column: NDArray[np.int32]) -> pl.Series | pl.Expr:
-    if column[0] == column[-1]:  # attempts only rise
-        return pl.lit(int(column[0]), dtype=pl.Int32).alias(name)
-    return as_column(column, name)
-
-
-def _nanoseconds(wall: NDArray[np.float64]) -> pl.Series:
-    known = (wall > 0) & (wall < _LAST_SECOND)
-    if known.all():
-        return as_column(np.rint(wall * 1e9).astype(np.int64), "t_ns")
-    times = as_column(np.rint(np.where(known, wall, 0) * 1e9).astype(np.int64), "t_ns")
-    return times.zip_with(as_column(known), pl.Series([None], dtype=pl.Int64))
 
 
 # Restarts of a stream of points by columns; the rule is that of `_attempts.Attempts`, for arrays instead of points.
@@ -231,3 +138,45 @@ class ColumnAttempts(Struct):
         last = order[final]
         last = last[last >= since]
         self._last.update(zip(tags[last].tolist(), steps[last].tolist(), strict=True))
+
+
+class Points(Struct):
+    """Collects batches and hands the sink frames whenever `capacity` points are there; `close` hands over the rest."""
+
+    rows: MetricRows
+    rank: int | None
+    attempts: ColumnAttempts
+    capacity: int
+    tags: Tags = field(default_factory=Tags)
+    _held: list[tuple[NDArray[Any], ...]] = field(default_factory=list[tuple[NDArray[Any], ...]])
+    _count: int = 0
+
+    def add(self, batch: Batch) -> None:
+        """Add the points of a batch."""
+        attempt = self.attempts.see(batch.tags, batch.step, batch.marks, batch.period)
+        self._held.append((batch.tags, batch.seq, batch.byte, batch.step, batch.wall, batch.value, attempt))
+        self._count += len(batch.tags)
+        if self._count >= self.capacity:
+            self.close()
+
+    def close(self) -> None:
+        """Hand what is collected to the sink."""
+        if not self._count:
+            return
+        tags, seq, byte, step, wall, value, attempt = map(np.concatenate, zip(*self._held, strict=True))
+        self._held.clear()
+        self._count = 0
+        numbers = {"seq": seq, "byte": byte, "step": step, "attempt": attempt}
+        own = pl.DataFrame([_nanoseconds(wall), *(as_column(column, name) for name, column in numbers.items())])
+        frame = self.rows.coded(own, None, list(self.tags.numbers), tags, value)
+        frame = frame.with_columns(rank=pl.lit(self.rank, dtype=pl.Int32))
+        for first in range(0, frame.height, self.capacity):
+            self.rows.out.rows("metrics", frame.slice(first, self.capacity))
+
+
+def _nanoseconds(wall: NDArray[np.float64]) -> pl.Series:
+    known = (wall > 0) & (wall < _LAST_SECOND)
+    if known.all():
+        return as_column(np.rint(wall * 1e9).astype(np.int64), "t_ns")
+    times = as_column(np.rint(np.where(known, wall, 0) * 1e9).astype(np.int64), "t_ns")
+    return times.zip_with(as_column(known), pl.Series([None], dtype=pl.Int64))
