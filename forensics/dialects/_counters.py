@@ -107,9 +107,10 @@ def rows_of(frame: pl.DataFrame, dialect: str) -> pl.DataFrame:
     ]
     if not parts:
         return empty()
-    rows = pl.concat(parts)
     said = pl.col("said").str
-    label, elapsed = said.json_path_match("$.label"), said.json_path_match("$.elapsed").str.split(":").list
+    label = said.json_path_match("$.label").fill_null("").str.strip_chars().str.tail(_LABEL_CHARS)
+    rows = _thinned(pl.concat(parts).with_columns(label=label))
+    elapsed = said.json_path_match("$.elapsed").str.split(":").list
     clock = (elapsed.get(-1, null_on_oob=True), elapsed.get(-2, null_on_oob=True), elapsed.get(-3, null_on_oob=True))
     seconds = pl.sum_horizontal(part.cast(pl.Float64, strict=False) * 60**power for power, part in enumerate(clock))
     per = said.json_path_match("$.per")
@@ -117,13 +118,12 @@ def rows_of(frame: pl.DataFrame, dialect: str) -> pl.DataFrame:
     scale = per.str.extract("^([a-z]+)/").replace_strict(_SECONDS, default=None, return_dtype=pl.Float64)
     inverse = pl.when(per.str.ends_with("/s") & (speed > 0)).then(1 / speed)
     rows = rows.with_columns(
-        label=label.fill_null("").str.strip_chars().str.tail(_LABEL_CHARS),
         elapsed_s=pl.when(clock[0].is_not_null()).then(seconds),
         mean_s=pl.coalesce(speed * scale, inverse),
         per=per.fill_null(""),
         dialect=pl.lit(dialect),
     )
-    return _thinned(rows).select(*_PROGRESS).cast(_PROGRESS)  # type: ignore[arg-type] # a mapping of names to types
+    return rows.select(*_PROGRESS).cast(_PROGRESS)  # type: ignore[arg-type] # a mapping of names to types
 
 
 def _counter(frame: pl.DataFrame, unit: str, done: str, plan: str) -> pl.DataFrame:

@@ -38,15 +38,17 @@ def score(dialect: Dialect, sample: pl.Series) -> int:
 def active(dialects: Sequence[Dialect], sample: pl.Series) -> list[Dialect]:
     """The dialects that at least one sampled segment fits, best first; ties keep their order."""
     texts: list[str] = sample.to_list()
-    scored = [(_score_or_none(d, sample), d) for d in dialects if _may_fit(d, texts)]
+    whole = "\n".join(texts)
+    scored = [(_score_or_none(d, sample), d) for d in dialects if _may_fit(d, texts, whole)]
     return [d for n, d in sorted(scored, key=lambda pair: -pair[0]) if n > 0]
 
 
-def _may_fit(dialect: Dialect, texts: list[str]) -> bool:
-    """Whether a pattern of the dialect fits one of the segments; it is compiled where one holds its needle."""
+def _may_fit(dialect: Dialect, texts: list[str], whole: str) -> bool:
+    """Whether a pattern of the dialect fits one of the segments (`whole`: all); compiled where one has its needle."""
     marks = [(needle_of(pattern), pattern) for pattern in dialect.sniff]
     records = [(line.needle, line.pattern) for line in dialect.lines if line.meaning == "metrics"]
-    near = ((pattern, text) for needle, pattern in marks or records for text in texts if needle in text)
+    there = [(needle, pattern) for needle, pattern in marks or records if needle in whole]
+    near = ((pattern, text) for needle, pattern in there for text in texts if needle in text)
     try:
         return any(compiled(pattern).search(text) for pattern, text in near)
     except re.error:  # the other engine may know it

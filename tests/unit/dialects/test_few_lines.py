@@ -66,10 +66,19 @@ def test_a_prefix_is_taken_off_the_lines_that_have_one(lines: int) -> None:
     assert frame.row(1) == ("loss 2", "loss 2", None)
 
 
-def test_lines_without_a_prefix_stay_as_they_are_and_name_no_rank() -> None:
-    frame = prefixes.strip(pl.DataFrame({"text": ["loss 1", "loss 2"]}))
-    assert frame.rows() == [("loss 1", "loss 1", None), ("loss 2", "loss 2", None)]
+@pytest.mark.parametrize("times", [1, 500])
+def test_lines_without_a_prefix_stay_as_they_are_and_name_no_rank(times: int) -> None:
+    lines = ["loss 1", "worker-ü: [rank2]: loss 2"] * times  # the name of a host is of ASCII
+    frame = prefixes.strip(pl.DataFrame({"text": lines}))
+    assert frame.rows() == [(line, line, None) for line in lines]
     assert frame.schema["rank"] == pl.Int64
+
+
+@pytest.mark.parametrize("times", [1, 500])
+def test_the_host_before_a_rank_is_part_of_the_prefix_in_few_and_in_many_lines(times: int) -> None:
+    frame = prefixes.strip(pl.DataFrame({"text": ["worker_2.a-b: [rank20]: loss 1", "3: loss 2", "loss 3"] * times}))
+    assert frame["text"].to_list() == ["loss 1", "loss 2", "loss 3"] * times
+    assert frame["rank"].to_list() == [20, 3, None] * times
 
 
 def test_steps_that_are_all_printed_are_not_filled_and_one_that_is_missing_is() -> None:
