@@ -87,6 +87,10 @@ class Packed(Struct, frozen=True, eq=False):
             return _of(self.own[RECORD], rows)
         return as_column(np.arange(self.height, dtype=np.uint32) if rows is None else rows, RECORD)
 
+    def _records_of(self, rows: Rows) -> Rows:
+        held = None if RECORD in self.evens else self.own.get_column(RECORD)
+        return self.evens[RECORD].take(rows) if held is None else held.to_numpy()[rows]
+
     def code_of(self, rows: Rows | None = None) -> pl.Series:
         """Give the numbers, in `names`, of the names of some rows, or of all."""
         return _of(self.own[_CODE], rows)
@@ -126,7 +130,7 @@ class Packed(Struct, frozen=True, eq=False):
         if column is None or column.null_count():
             return self.short(name, rows).to_numpy()
         own = name not in SHARED or self._is_by_row
-        found = column.to_numpy()[rows if own else self.record_of(rows).to_numpy()]
+        found = column.to_numpy()[rows if own else self._records_of(rows)]
         return found.astype(np.float64) if found.dtype == np.float32 else found
 
     def gather(self, name: str, rows: Rows) -> pl.Series:

@@ -19,7 +19,7 @@ from forensics.case.joined.stores import Strand, stores_of
 from forensics.case.processes.launches import launches
 from forensics.case.processes.starts import Start, openings, starts
 from forensics.case.progress import ledger
-from forensics.case.series import chosen, index_of, metric_rows, standing_in
+from forensics.case.series import chosen, index_of, keys_of, metric_rows, standing_in
 from forensics.case.steps import at, parts
 from forensics.io.columns import as_column
 from forensics.store.run import Run, derived
@@ -180,8 +180,9 @@ class _Finite(Struct, frozen=True):
         rows = metric_rows(run, pl.col("name").is_in([*self.names]), coded=True)
         rows = rows.filter(pl.col("value_class") == "finite").with_columns(at(), pl.col("attempt").fill_null(0))
         kept = rows.filter(pl.col("at").is_not_null()).sort("seq", maintain_order=True).collect()
-        parts = kept.partition_by("source", "attempt", "rank", maintain_order=True)
-        return {part.select("source", "attempt", "rank").row(0): part for part in parts}
+        key = ("source", "attempt", "rank")
+        keys = kept.select(key).unique(maintain_order=True).rows()
+        return dict(zip(keys, kept.partition_by(key, maintain_order=True), strict=True))
 
 
 def _marked(rows: pl.LazyFrame, begins: _Begins) -> pl.LazyFrame:
@@ -198,6 +199,8 @@ def _marked(rows: pl.LazyFrame, begins: _Begins) -> pl.LazyFrame:
 
 def _silent(rows: pl.LazyFrame, run: Run) -> dict[str, tuple[tuple[int, Start], ...]]:
     """Where a process began in sources that only go on counting, as another source tells."""
+    if starts(run).keys() >= {*keys_of(run)["source"].to_list()}:
+        return {}
     told = [*_first_steps(run), *steps_of_launches(run), *steps_of_copies(run)]
     if not told:
         return {}

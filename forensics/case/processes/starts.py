@@ -64,11 +64,10 @@ def starts(run: Run) -> Mapping[str, tuple[Start, ...]]:
     """Give the starts after the first one of each source, in order; sources without any are left out."""
     signs = _signs(run)
     back = _went_back(run)
-    sources = {*signs["source"].to_list(), *back}
-    done = _activity(run, sources)
+    done = _activity(run)
     by_source = {str(key[0]): part for key, part in signs.group_by("source", maintain_order=True)}
     found: dict[str, tuple[Start, ...]] = {}
-    for source in sorted(sources):
+    for source in sorted({*signs["source"].to_list(), *back}):
         own, signed = done.get(source, _NOTHING), by_source.get(source)
         if signed is not None and source not in back and _are_headings(signed, own):
             signed = signed.filter(pl.col("code") != _HEAD)
@@ -111,7 +110,7 @@ def _bars(run: Run) -> Mapping[str, tuple[_Counts, _Counts]]:
 def openings(run: Run) -> Mapping[str, Start]:
     """Give what the first process of a source says that it loaded, where it says so before it does anything."""
     signs = _signs(run).filter(pl.col("code").is_in([_RESUMED, *telling("resumed")]))
-    done = _activity(run, {*signs["source"].to_list()})
+    done = _activity(run)
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in signs.iter_rows(named=True):
         if not done.get(row["source"], _NOTHING).before(row["seq"]):
@@ -171,6 +170,7 @@ def _counters_again(run: Run) -> pl.LazyFrame:
     return told.select("source", "seq", "line", "byte", "t_ns", code=pl.lit(_COUNTER), text=quoted)
 
 
+@derived
 def _went_back(run: Run) -> dict[str, list[Start]]:
     """Places at which a reader saw the steps of a source go back, all ranks together."""
     rows = (
@@ -187,7 +187,10 @@ def _went_back(run: Run) -> dict[str, list[Start]]:
     return found
 
 
-def _activity(run: Run, sources: set[str]) -> dict[str, _Done]:
+@derived
+def _activity(run: Run) -> dict[str, _Done]:
+    """What is done in each source that has a sign of a start."""
+    sources = {*_signs(run)["source"].to_list(), *_went_back(run)}
     if not sources:
         return {}
     mine = pl.col("source").is_in(sorted(sources)) & pl.col("seq").is_not_null()
