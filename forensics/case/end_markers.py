@@ -146,7 +146,7 @@ def is_end() -> pl.Expr:
 def _steps(run: Run) -> dict[str, Steps]:
     """Training records by source: those with a step, or, where a source prints none, every record of a loss."""
     stepped = pl.col("step").is_not_null() & ~pl.col("evaluates")
-    numbered = _placed(run, (rows.filter(stepped) for rows in record_pieces(run)), pl.col("step"))
+    numbered = _placed(run, (rows.filter(stepped) for rows in record_pieces(run, inner=False)), pl.col("step"))
     others = metric_rows(run, (pl.col("name") == "loss") & ~pl.col("source").is_in([*numbered]))
     return _placed(run, [others], pl.coalesce("gstep", "seq")) | numbered
 

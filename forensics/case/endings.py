@@ -192,7 +192,7 @@ def _last_epoch_is_full(run: Run) -> bool:
 @derived
 def _steps(run: Run) -> tuple[int | None, int | None, int]:
     """The first and the last step of the last attempt's training records, and the usual distance of two."""
-    rows = of_each_source(run, *map(_trained, counted_record_pieces(run)), same=("at", "attempt"))
+    rows = of_each_source(run, *map(_trained, counted_record_pieces(run, inner=False)), same=("at", "attempt"))
     if not rows:
         return None, None, 0
     furthest = max(map(_of_last_attempt, rows.values()), key=lambda steps: int(str(steps.max())))

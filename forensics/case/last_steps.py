@@ -99,7 +99,7 @@ def reached(run: Run) -> Iterator[tuple[str, pl.DataFrame]]:
             t_ns="t_ns",
             printed=pl.col("line").is_not_null(),
         )
-        for rows in record_pieces(run)
+        for rows in record_pieces(run, inner=False)
     )
     found = of_each_source(run, *pieces, same=("step", "rank"), rising=("seq", "at", "t_ns"))
     counted = {key_of(part, ["source"])[0]: part.drop("source") for part in parts(_counted(run), ["source"])}

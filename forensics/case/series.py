@@ -7,6 +7,7 @@ by its key and holds the numbers of its rows; `metric_rows` gives those of some 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
@@ -18,7 +19,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.case.inferred import understood
-from forensics.case.steps import ends, key_of, of_training, parts
+from forensics.case.steps import ends, key_of, of_training, parts, without_inner
 from forensics.io.columns import as_column
 from forensics.knowledge.vocabulary import words_for
 from forensics.patterns import having
@@ -32,6 +33,8 @@ Bools = NDArray[np.bool_]
 RowNumbers = NDArray[np.uint32] | Even
 _KEY = ("source", "attempt", "rank", "raw_name", "name")
 _SERIES = _KEY[:4]
+_OF_A_STEP = ("step", "gstep", "epoch", "line", "source", "attempt", "rank", "evaluates", "trains")
+_RISING = ("seq", "byte", "t_ns")
 #: One row of so many, or more, is found faster by a mark than by sorting.
 _DENSE = 20
 #: So many rows are looked at together: sorting takes four times the memory of the row numbers it gives.
@@ -215,9 +218,15 @@ def metric_records(run: Run, *, without: pl.DataFrame | None = None) -> pl.LazyF
     return index_of(run).table.lazy_records(_records_without(run, without))
 
 
-def record_pieces(run: Run, *, without: pl.DataFrame | None = None) -> Iterator[pl.LazyFrame]:
-    """Give what `metric_records` gives, some at a time, for a question that looks at each record by itself."""
+def record_pieces(run: Run, *, without: pl.DataFrame | None = None, inner: bool = True) -> Iterator[pl.LazyFrame]:
+    """Give what `metric_records` gives, some at a time, for a question that looks at each record by itself.
+
+    With `inner` false, of many records of one step whose places and times rise, as those of an event file, they are the
+    first and the last.
+    """
     records, table = _records_without(run, without), index_of(run).table
+    if not inner:
+        records = _step_ends(run) if records is _records(run) else _ends(table, records)
     for first in range(0, max(records.height, 1), _PIECE_RECORDS):
         yield table.lazy_records(records.slice(first, _PIECE_RECORDS))
 
@@ -329,6 +338,25 @@ def _records_without(run: Run, without: pl.DataFrame | None) -> pl.DataFrame:
 @derived
 def _records(run: Run) -> pl.DataFrame:
     return _once_a_record(index_of(run), None)
+
+
+@derived
+def _step_ends(run: Run) -> pl.DataFrame:
+    return _ends(index_of(run).table, _records(run))
+
+
+def _ends(table: Packed, records: pl.DataFrame) -> pl.DataFrame:
+    """The records without those inside a stretch of one step (`case.steps.ends`)."""
+    pieces = [records.slice(at, _PIECE_RECORDS) for at in range(0, max(records.height, 1), _PIECE_RECORDS)]
+    kept = [without_inner(piece, _columns_of(table, piece)) for piece in pieces]
+    return records if all(map(operator.is_, kept, pieces)) else pl.concat(kept)
+
+
+def _columns_of(table: Packed, records: pl.DataFrame) -> Iterator[tuple[pl.Series, bool]]:
+    """What records of one step have in common, and what rises from one to the next; a value of all is in common."""
+    for name in (*_OF_A_STEP, *_RISING):
+        if table.alone.get(name) is None if name in _RISING else name not in table.alone:
+            yield table.lazy_records(records).select(name).collect().to_series(), name in _RISING
 
 
 def _once_a_record(index: Index, rows: NDArray[np.uint32] | None) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,11 +81,16 @@ def ends(rows: pl.DataFrame, *same: str, rising: Sequence[str] = ()) -> pl.DataF
     With `rising`, columns that none of its rows is null in and none falls in: any place between two kept rows then has
     the same row before it, in what the stretch holds.
     """
+    return without_inner(rows, ((rows[name], name in rising) for name in (*same, *rising)))
+
+
+def without_inner(rows: pl.DataFrame, columns: Iterable[tuple[pl.Series, bool]]) -> pl.DataFrame:
+    """Rows as `ends` gives them, by columns of which each is made when it is asked for, and whether it rises."""
     count = max(rows.height - 1, 0)
     goes_on = np.ones(count, np.bool_)
-    for name in (*same, *rising):
-        before, after = rows[name].head(count), rows[name].slice(1)
-        if name in rising:
+    for column, rising in columns:
+        before, after = column.head(count), column.slice(1)
+        if rising:
             goes_on &= (after >= before).fill_null(value=False).to_numpy()
         elif before.null_count() < count or after.null_count() < count:
             goes_on &= after.eq_missing(before).to_numpy()

@@ -209,9 +209,9 @@ def counted_records(run: Run) -> pl.LazyFrame:
     return metric_records(run, without=stores_of(run).left_out)
 
 
-def counted_record_pieces(run: Run) -> Iterator[pl.LazyFrame]:
+def counted_record_pieces(run: Run, *, inner: bool = True) -> Iterator[pl.LazyFrame]:
     """Give the same some at a time, as `case.series.record_pieces` does."""
-    return record_pieces(run, without=stores_of(run).left_out)
+    return record_pieces(run, without=stores_of(run).left_out, inner=inner)
 
 
 def _link(a: Sequence[Strand], b: Sequence[Strand]) -> Link | None:

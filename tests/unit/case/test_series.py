@@ -23,7 +23,7 @@ from forensics.case.series import (
     placed_rows,
     record_pieces,
 )
-from forensics.case.steps import by_record, first_of_each, ordered
+from forensics.case.steps import by_record, ends, first_of_each, ordered
 from forensics.store import packed
 from forensics.store.packed import PLACE
 from forensics.store.run import Run, run_of
@@ -179,6 +179,46 @@ def test_records_in_pieces_are_those_of_one_question(monkeypatch: pytest.MonkeyP
     some = pl.concat(rows.collect() for rows in record_pieces(run(), without=keys_of(run()).filter(name="lr")))
     assert_frame_equal(some, left.collect())
     assert [rows.collect().height for rows in record_pieces(run_of("r", {}))] == [0]
+
+
+def of_a_tracker(**columns: object) -> Run:
+    """Records of a number each, six of a step, as an event file has them: places and times rise."""
+    n = 60
+    rows = {"source": "events", "rank": 0, "seq": range(n), "byte": range(n), "t_ns": range(n), "value": 1.0}
+    steps = {"step": [i // 6 for i in range(n)], "name": ["loss", "eval_loss", "lr", "lr", "lr", "x"] * (n // 6)}
+    return run_of("run", {"metrics": pl.DataFrame({**rows, **steps, **columns})})
+
+
+@pytest.mark.parametrize("piece", [50, 10_000])
+@pytest.mark.parametrize("times", [[i // 9 for i in range(60)], [59 - i for i in range(60)], None])
+def test_the_ends_of_each_step_are_the_same_whether_inner_records_were_given(
+    monkeypatch: pytest.MonkeyPatch, piece: int, times: list[int] | None
+) -> None:
+    monkeypatch.setattr(series, "_PIECE_RECORDS", piece)
+    for one in (run(), of_a_tracker(t_ns=times), of_a_tracker(t_ns=times, rank=[i % 7 // 5 for i in range(60)])):
+        stepped = pl.col("step").is_not_null()
+        for where, rising in ((pl.col("trains"), ("seq", "t_ns")), (~pl.col("evaluates"), ("seq",)), (stepped, ())):
+            every, some = (
+                {
+                    source: ends(rows, "step", "rank", rising=rising).rows()
+                    for source, rows in of_each_source(
+                        one,
+                        *(rows.filter(where) for rows in record_pieces(one, inner=inner)),
+                        same=("step", "rank"),
+                        rising=rising,
+                    ).items()
+                }
+                for inner in (True, False)
+            )
+            assert some == every
+
+
+def test_records_of_one_step_are_left_out_where_places_and_times_rise_and_no_line_holds_each() -> None:
+    def held(one: Run) -> int:
+        return sum(rows.collect().height for rows in record_pieces(one, inner=False))
+
+    assert held(of_a_tracker()) == 10 * 4  # loss, evaluation, first and last of the others
+    assert held(of_a_tracker(t_ns=[59 - i for i in range(60)])) == held(of_a_tracker(line=range(60))) == 60
 
 
 def test_a_run_of_many_rows_on_disk_has_the_same_series(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
