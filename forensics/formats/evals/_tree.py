@@ -8,6 +8,7 @@ the keys that lead to it. What stands beside it and above it, and in objects the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from math import isfinite
 from typing import cast
 
@@ -168,7 +169,7 @@ def _with_settings(one: Scored, document: object, inside: set[Path], known: dict
         if isinstance(node, dict):
             at, cells = one.path[:end], cast("dict[str, object]", node)
             if at not in known:
-                known[at] = dict(_settings(cells, at, inside))
+                known[at] = dict(islice(_settings(cells, at, inside), _MOST_SETTINGS))
             around |= known[at]
             own = next((str(cells[name]) for name in TASKS if isinstance(cells.get(name), str)), None)
             names = names if own is None else [own]
@@ -191,18 +192,12 @@ def _is_container(key: str) -> bool:
 
 def _settings(cells: Mapping[str, object], at: Path, inside: set[Path]) -> Iterator[tuple[str, object]]:
     """What an object says beside its scores; a null is said, too."""
-    count = 0
     for key, cell in cells.items():
-        if count >= _MOST_SETTINGS:
-            return
         if (*at, key) in inside or (metric_of(key) is not None and _number(cell) is not None) or _ERROR.search(key):
             continue
         if isinstance(cell, dict):
-            for pair in flat(key, cast("dict[str, object]", cell)):
-                count += 1
-                yield pair
+            yield from flat(key, cast("dict[str, object]", cell))
         else:
-            count += 1
             yield from flat("", {key: cell})
 
 

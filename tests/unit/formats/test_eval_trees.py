@@ -148,3 +148,12 @@ def test_tables_of_ones_own_are_accounted_for_byte_by_byte(run_fixture: Run, cas
     wrote = run_fixture(eval_tables.read, f"eval_tables/{case}")
     assert wrote.table("evals").height == count
     assert wrote.coverage.read_bytes + wrote.coverage.skipped_bytes == wrote.coverage.size_bytes
+
+
+@pytest.mark.parametrize(("said_beside", "kept"), [(90, 90), (5_000, 100)])
+def test_of_what_an_object_says_a_hundred_settings_are_kept_however_they_nest(
+    run: Run, said_beside: int, kept: int
+) -> None:
+    document = {"results": {"sums": {"accuracy": 0.3}}, "notes": {f"note_{n}": n for n in range(said_beside)}}
+    (row,) = rows(run, "scores.json", document)
+    assert len(json.loads(row["settings"])) == kept
