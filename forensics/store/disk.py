@@ -169,7 +169,7 @@ class _Plan(Struct):
         """Find what the store holds of the sources, and read the others."""
         self.current = self._current()
         self.now = {one.path: stamps.stamp_of(self.job.place, one, self.job.ingesters) for one in self.job.sources}
-        asked = self._matched(self._folders(), self.job.sources)
+        asked = self._matched(self.job.sources)
         for _ in range(_ROUNDS):
             if not asked:
                 return
@@ -195,18 +195,25 @@ class _Plan(Struct):
             return None
         return held if held is not None and manifest.is_ours(held.manifest) else None
 
-    def _folders(self) -> Iterator[Held]:
+    def _folders(self, left: Mapping[str, Source]) -> Iterator[Held]:
         """The current generation, and the packs, which are looked at only where it does not hold all."""
         if self.current is not None:
             yield self.current
-        for held in shelf.packs(self.home):
+        for held in shelf.packs(self.home, lambda name: self._may_help(name, left)):
             if manifest.is_ours(held.manifest):
                 yield held
 
-    def _matched(self, folders: Iterable[Held], sources: Sequence[Source]) -> list[Asked]:
+    def _may_help(self, pack: str, left: Mapping[str, Source]) -> bool:
+        """Whether a pack may hold more than was found already: of a source with older rows only those of its stamp."""
+        if not left.keys() <= self.found.keys():
+            return True
+        said = stamps.read(self.home, pack)
+        return any(path in said and said[path] == self.now[path] for path in left)
+
+    def _matched(self, sources: Sequence[Source]) -> list[Asked]:
         """Take what folders hold of unchanged sources; give those that are to be read, or at least to be hashed."""
         left = {source.path: source for source in sources}
-        for held in folders:
+        for held in self._folders(left):
             for path, one in self._usable(held, left).items():
                 if not one.stamp or one.stamp != self.now[path]:
                     self.found.setdefault(path, one)

@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -105,11 +105,11 @@ def _seen(home: Path, name: str) -> Held:
     return Held(name, manifest.decoded(data))
 
 
-def packs(home: Path) -> Iterator[Held]:
-    """Give every pack that can be used; one that was damaged holds nothing."""
+def packs(home: Path, is_wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Held]:
+    """Give every pack that can be used and whose name is wanted; one that was damaged holds nothing."""
     with suppress(OSError):
         for name in sorted(entry.name for entry in os.scandir(home)):
-            if manifest.is_folder(name, manifest.PACK):
+            if manifest.is_folder(name, manifest.PACK) and is_wanted(name):
                 with suppress(InputError):
                     yield _seen(home, name)
 

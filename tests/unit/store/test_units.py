@@ -14,8 +14,9 @@ from forensics.io.limits import DEFAULT, Limits
 from forensics.io.places.local import Local
 from forensics.io.places.place import Place
 from forensics.model import Source
-from forensics.pipeline import ingest_run
-from forensics.store import digests, disk, stamps, unit
+from forensics.pipeline import ingest_run, ingest_shard
+from forensics.scale.shard import Shard
+from forensics.store import digests, disk, manifest, stamps, unit
 from forensics.store.manifest import Entry, Part, Share, manifest_of
 from forensics.store.parts import pieces
 from forensics.store.run import Run
@@ -103,6 +104,31 @@ def test_one_changed_file_alone_is_opened(run: Path, tmp_path: Path, opened: lis
     opened.clear()
     assert_same(stored(run, tmp_path / "place"), tables(ingest_run(run)))
     assert set(opened) == {"metrics-05.jsonl"}
+
+
+def test_of_packs_only_one_with_what_has_changed_is_looked_at(
+    run: Path, tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unit, "SMALL_BYTES", 0)
+    place, decoded = tmp_path / "place", manifest.decoded
+    looked_at: list[bytes] = []
+
+    def looking(data: bytes) -> manifest.Manifest:
+        looked_at.append(data)
+        return decoded(data)
+
+    stored(run, place)
+    monkeypatch.setattr(manifest, "decoded", looking)
+    for step, has_been_read in enumerate((False, True)):
+        with (run / "metrics-05.jsonl").open("a") as file:
+            file.write(rows(900 + step, 1))
+        if has_been_read:  # by whoever reads a share
+            ingest_shard(run, Shard(0, 1), store=place)
+        opened.clear()
+        looked_at.clear()
+        assert_same(stored(run, place), tables(ingest_run(run)))
+        assert len(looked_at) == 2, "the generation, and the pack of the file"
+        assert set(opened) == (set() if has_been_read else {"metrics-05.jsonl"})
 
 
 def test_a_file_rewritten_with_its_size_and_time_is_read_again(run: Path, tmp_path: Path, opened: list[str]) -> None:
