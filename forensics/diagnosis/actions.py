@@ -15,7 +15,7 @@ from forensics.analyses.snapshots.per_device import snapshots
 from forensics.case.backend import backend
 from forensics.case.checkpoints import known
 from forensics.case.errors.failures import Failure, standing
-from forensics.case.errors.kinds import places, row_of_exception
+from forensics.case.errors.kinds import places, row_of_exception, words_of
 from forensics.case.errors.raised import raised_in
 from forensics.case.series import metric_names
 from forensics.case.settings import settings
@@ -23,6 +23,7 @@ from forensics.case.trainers import trainers
 from forensics.case.world import world
 from forensics.diagnosis.open_ends import at_an_open_end
 from forensics.knowledge.causes import FIX, Cause, Remedy, causes, filled
+from forensics.knowledge.doing import part_of
 from forensics.knowledge.errors import ErrorLine, row_for, row_of
 from forensics.knowledge.libraries import changed, installed_by, is_library_frame, package_of, short_frame
 from forensics.knowledge.vocabulary import stands_for
@@ -103,8 +104,9 @@ def _line(lead: Finding | None, raised: Failure | None, cause: str) -> ErrorLine
     """The row of the error line that the lead finding rests on, where that speaks of the cause itself."""
     proof = lead.evidence if lead is not None else ()
     told = (row for e in proof for row in (row_of(e.name or "", e.quote), row_of("", e.quote)))
-    if raised is not None:
-        thrown = row_of_exception(raised.exception, raised.message, places(raised.stack, raised.statement))
+    if raised is not None and raised.exception:
+        frames = places(raised.stack, raised.statement)
+        thrown = row_of_exception(raised.exception, raised.message, frames, more=raised.more)
         if thrown is not None and thrown.cause == raised.cause:
             return thrown
     return next((one for one in told if one is not None and one.cause == cause), None)
@@ -114,7 +116,7 @@ def _words(line: ErrorLine | None, raised: Failure | None) -> dict[str, str]:
     """What an error line and its exception say: the groups of its pattern, the frame and the statement."""
     if raised is None:
         return {}
-    text = f"{raised.exception}: {raised.message}" if raised.message else raised.exception or raised.quote
+    text = words_of(raised.exception, raised.message, raised.more) if raised.exception else raised.quote
     hit = line.compiled.search(text) if line is not None else None
     inner = next((one for one in raised.stack if not stands_for("passing_frame", one)), next(iter(raised.stack), ""))
     own = next((one for one in raised.stack if not is_library_frame(one)), "")
@@ -129,7 +131,9 @@ def _words(line: ErrorLine | None, raised: Failure | None) -> dict[str, str]:
         "statement": raised.statement if tells else "",
     }
     quoted = {name: _cut(_CONTROL.sub(" ", words).strip()) for name, words in known.items()}
-    return quoted | {"changed": changed(text), "installs": installed_by(named.get("module", ""))}
+    part = part_of(raised.stack)
+    asked = {"look": part.asks, "look_there": part.asks if part.stack else ""}
+    return quoted | asked | {"changed": changed(text), "installs": installed_by(named.get("module", ""))}
 
 
 def _cut(words: str) -> str:
@@ -143,7 +147,9 @@ def _situation(
     checkpoint, onset, raised = verdict.checkpoint, verdict.onset, _raised(run, lead)
     counted = lead.numbers.get("finite_losses_before") if lead is not None else None
     before = counted if isinstance(counted, int) else _LATER
-    own_code = raised is not None and not all(map(is_library_frame, raised.stack))
+    stack = raised.stack if raised is not None else ()
+    own_code = not all(map(is_library_frame, stack))
+    waits = bool(stack) and stands_for("waiting_frame", stack[0])
     rank = verdict.culprits[0] if len(verdict.culprits) == 1 else onset.rank
     path = checkpoint.path if checkpoint is not None and checkpoint.path is not None else ""
     values = {
@@ -175,6 +181,9 @@ def _situation(
         "unbegun": before != 1,
         "own_code": own_code,
         "no_own_code": not own_code,
+        "no_words": raised is not None and raised.code == "traceback" and not raised.exception,
+        "waits_for_data": waits and part_of(stack).part == "data",
+        "waits": waits and part_of(stack).part != "data",
     }
     return Situation(
         on=frozenset({device, _memory(verdict, lead, line), *(s for s, holds in states.items() if holds)} - {""}),
@@ -188,8 +197,8 @@ def _situation(
 
 
 def _raised(run: Run, lead: Finding | None) -> Failure | None:
-    """The error of a crash on which the lead finding rests."""
-    if lead is None or lead.shape is not Shape.CRASH:
+    """The error of a crash, or the interrupt, on which the lead finding rests."""
+    if lead is None or lead.shape not in {Shape.CRASH, Shape.STOPPED}:
         return None
     proof = lead.evidence[0]
     place = (proof.source, proof.locator.line, proof.locator.byte)

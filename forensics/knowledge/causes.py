@@ -14,15 +14,18 @@ An action has `text`, and may have `otherwise` (the text where a value in `text`
 conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu, unknown; host or device; ranks where there are
 several, saves and no_saves where a checkpoint was saved or not, no_snapshot where no memory snapshot was, own_code or
 no_own_code where the evidence names a frame of the program or not, a_trainer or no_trainer where one is known or not,
-at_once or later by whether two finite losses came before a number was lost, begun or unbegun by whether just one did),
+at_once or later by whether two finite losses came before a number was lost, begun or unbegun by whether just one did,
+waits_for_data or waits where the frame that was interrupted waits for another process, no_words where a traceback
+has no last line),
 `trainer`, `line` (ids of error lines), `beside` and `apart` (causes that other findings give, or do not), `given`
 (other settings with the pattern of their values), `setting` with `unless` (a pattern of values) or `within` (two
 numbers, above the first and up to the second) that make it needless, or `where` (a pattern of the values that it is
 about), `named` (searched in the names of the run's metrics); `value` is what to set it to, or `*0.5` for a half of the
 present one. `{fix}` is the advice of the error line, `{next}` the first step that the finding names itself, `{library}`
 the package that raised it, `{frame}` the frame that raised it, `{package}` the installed package of that frame,
-`{statement}` what it was about to do, `{own}` the program's own frame that led there, `{installs}` the package that
-brings a module, `{show_nan}` the setting with which the trainer's log shows NaN; the named groups
+`{statement}` what it was about to do, `{own}` the program's own frame that led there, `{look}` what to look at in the
+part of the program that raised it, `{look_there}` the same where the frames tell that part, `{installs}` the package
+that brings a module, `{show_nan}` the setting with which the trainer's log shows NaN; the named groups
 of the error line's pattern are values, too. A part in brackets is left out where a value in it is not known: `the
 batch[ of step {step}]`.
 """

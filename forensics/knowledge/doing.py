@@ -7,6 +7,10 @@ The first row that fits decides.
 A phase has `phase`, `frame` (a pattern of the path or the function of the frame that raised), perhaps `around` (one of
 a frame that called it: what the program was doing, whatever part of it raised), and its `source`; the first fits.
 
+The part of a program that an exception came from is in `parts.jsonl`: `part`, `stack` (a search in the frames of its
+traceback, one a line and the innermost first; empty: any), `asks` (what to look at there, the end of an advice on an
+exception that no row of its own knows), `source`, and frames that are and are not such a part (`like`, `unlike`).
+
 What to do about a log that ends without a word on how the run did is in `open_ends.jsonl`: `row`, `words` (a search in
 the last line; empty: any), `advice`, perhaps a `command`, and `source`. What such a log ends with is where the run was
 last seen, and no proof that it stood still there, so an advice begins with that condition.
@@ -40,6 +44,23 @@ class OpenEnd(Row, frozen=True):
     advice: str
     source: str
     command: str = ""
+
+
+class Part(Row, frozen=True):
+    """One row of `parts.jsonl`."""
+
+    part: str
+    stack: str
+    asks: str
+    source: str
+    like: tuple[str, ...]
+    unlike: tuple[str, ...]
+
+
+def part_of(frames: Iterable[str]) -> Part:
+    """Give the part of a program that raised, from the frames of its traceback, the innermost first."""
+    stack = "\n".join(frames)
+    return next(row for row in rows_of("parts.jsonl", Part) if re.search(row.stack, stack))
 
 
 def open_ends() -> tuple[OpenEnd, ...]:

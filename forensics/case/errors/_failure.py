@@ -25,9 +25,9 @@ _NEAR_EVENTS = 12
 class Failure(Struct, frozen=True):
     """One error of the run; `cleared` says why it is not the run's failure, and is empty when it may be.
 
-    `stack`: frames of a traceback, innermost first; `statement`: what the innermost one was about to do; `head`: the
-    line where it begins; `caught`: a function of the program printed it, and no entry of the program was left. Of
-    `cleared`,
+    `more`: the lines with which its message goes on; `stack`: frames of a traceback, innermost first; `statement`: what
+    the innermost one was about to do; `head`: the line where it begins; `caught`: a function of the program printed it,
+    and no entry of the program was left. Of `cleared`,
     `progress`: it was caught; `earlier`: it ended an earlier run in the same file; `finished`: the run's own success
     marker follows it; `recurring`: the program raised it again and again and printed on; `teardown`: it follows the
     success marker; `freed`: a warning that was taken back.
@@ -46,6 +46,7 @@ class Failure(Struct, frozen=True):
     exception: str
     message: str
     quote: str
+    more: str = ""
     where: str = ""
     aside: bool = False
     stack: tuple[str, ...] = ()

@@ -91,6 +91,7 @@ def _judged(run: Run) -> Iterator[Failure]:
             cause=cause,
             exception=exception,
             message=message,
+            more=attrs.get("more", ""),
             quote=row["text"] or (f"{exception}: {message}" if message else exception),
             where=attrs.get("frame", ""),
             aside="aside" in attrs,
@@ -129,7 +130,9 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
     if code == "traceback":
         if not exception:
             return _of_head(text)
-        return of_exception(exception, attrs.get("message", ""), _stack(attrs), attrs.get("statement", ""))
+        return of_exception(
+            exception, attrs.get("message", ""), _stack(attrs), attrs.get("statement", ""), attrs.get("more", "")
+        )
     if code in telling("exception"):
         return of_lone_line(exception, attrs.get("msg", ""), ends_log=at_end)
     if code == _EXIT_RECORD:
@@ -167,5 +170,5 @@ def _inner(attrs: dict[str, str]) -> dict[str, str]:
     says_more = first[0] <= Weight.CLOSED < last[0]
     if first[2] == ANY or ((fallback or says_more) and last[2] != ANY):
         return attrs
-    root = {name: attrs.get(f"root_{name}", "") for name in ("exc", "message", "frame")}
-    return attrs | root | {"statement": ""}
+    root = {name: attrs.get(f"root_{name}", "") for name in ("exc", "message", "frame", "statement")}
+    return attrs | root | {"more": "", "stack": attrs.get("root_stack") or attrs.get("stack", "")}

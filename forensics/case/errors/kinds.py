@@ -27,9 +27,11 @@ Judgement = tuple[Weight, str, str]
 UNKNOWN: Judgement = (Weight.OWN, "crash", "uncaught_exception")
 
 
-def of_exception(exception: str, message: str, frames: Sequence[str] = (), statement: str = "") -> Judgement:
+def of_exception(
+    exception: str, message: str, frames: Sequence[str] = (), statement: str = "", more: str = ""
+) -> Judgement:
     """Judge the last line of a traceback and its frames: weight, shape and cause; the first row that fits decides."""
-    return _judged(row_of_exception(exception, message, places(frames, statement)))
+    return _judged(row_of_exception(exception, message, places(frames, statement), more=more))
 
 
 def places(frames: Sequence[str], statement: str) -> tuple[str, ...]:
@@ -46,10 +48,26 @@ def of_lone_line(exception: str, message: str, *, ends_log: bool) -> Judgement |
 
 
 def row_of_exception(
-    exception: str, message: str, frames: Sequence[str] = (), *, alone: bool = False
+    exception: str, message: str, frames: Sequence[str] = (), *, alone: bool = False, more: str = ""
 ) -> ErrorLine | None:
-    """Give the first row that fits an exception and its frames; `alone`: its line has no traceback."""
-    said = f"{exception}: {message}" if message else exception
+    """Give the first row that fits an exception and its frames; `alone`: its line has no traceback.
+
+    Where its first line says little, the lines with which its message goes on (`more`) may say what it is.
+    """
+    said = words_of(exception, message)
+    found = _first_row(said, frames, alone=alone)
+    if not more or (found is not None and found.cause != UNKNOWN[2]):
+        return found
+    longer = _first_row(words_of(exception, message, more), frames, alone=alone)
+    return longer if longer is not None and longer.kind == "own" else found
+
+
+def words_of(exception: str, message: str, more: str = "") -> str:
+    """What an exception says, as rows search it."""
+    return "\n".join(filter(None, (f"{exception}: {message}" if message else exception, more)))
+
+
+def _first_row(said: str, frames: Sequence[str], *, alone: bool) -> ErrorLine | None:
     rows = (row for row in raised() if row.alone <= alone and row.compiled.search(said))
     return next((row for row in rows if not row.frames or _raised_there(row, frames)), None)
 

@@ -2,8 +2,10 @@
 
 After the frames the first line without indentation is the exception, whatever its name. Lines of other ranks between
 those of a traceback are passed over; a chain (`During handling of …`, `direct cause`) is one event whose `exc` is the
-last exception and whose `root_exc` is the first. A message of several lines belongs to its exception, and an exception
-that it quotes (a compiler's or a worker's wrapper) is the inner one: `root_exc` too.
+last exception and whose `root_exc` is the first; where the last only repeats the first, as a pool of processes does,
+the frames are those of the first, which met the error. A message of several lines belongs to its exception (`more` is
+what follows its first one), and an exception that it quotes (a compiler's or a worker's wrapper) is the inner one:
+`root_exc` too.
 """
 
 from __future__ import annotations
@@ -73,10 +75,14 @@ _ENTRIES = frozenset((_OUTERMOST, "main", "_main"))
 _BEFORE = -2
 #: A message is over after so many lines.
 _MESSAGE_LINES = 12
+#: A line that another program prints behind an exception (`srun: error: …`), or that has a time, a level or a bar.
+_ANOTHER = lazily(r"^[a-z][\w./-]*(?:\[\d+\])?: |^\W*\d{2,4}[-/:]|^\W{0,3}(?:ERROR|WARN|INFO|DEBUG|FATAL)|^\[|\d%\|")
 #: So many innermost frames tell what a process waited in.
 _STACK = 24
 #: Of the statement that raised it so much is kept; a longer one goes on in lines that a traceback does not show.
 _STATEMENT = 200
+#: Of the lines that a message goes on with, so much.
+_MORE = 600
 _ANSI = lazily(_lines.ANSI)
 _BREAK, _NUMBER = lazily("[\n\r\x08]"), lazily(r"\d+")
 
@@ -95,6 +101,10 @@ class Traceback(Struct):
     text: str = ""
     rank: int | None = None
     root: tuple[str, str, str] | None = None
+    root_stack: list[str] = field(default_factory=list[str])
+    root_statement: str = ""
+    more: list[str] = field(default_factory=list[str])
+    whole: bool = False
     read: int = 0
     ended: bool = False
     quotes: bool = False
@@ -122,21 +132,30 @@ class Traceback(Struct):
 
     def attrs(self) -> dict[str, str]:
         """As the strings of an event."""
+        repeats = self.root is not None and self.root[:2] == (self.exc, self.message) and self.root_stack
         root = self.root if self.root and self.root[:2] != (self.exc, self.message) else None
+        stack, statement = (self.root_stack, self.root_statement) if repeats else (self.stack, self.statement)
         said = {
             "exc": self.exc,
             "message": self.message[:1000],
-            "frame": self.frame,
+            "more": "\n".join(self.more)[:_MORE],
+            "frame": self.root[2] if self.root and repeats else self.frame,
             "frames": str(self.frames),
-            "statement": self.statement[:_STATEMENT],
-            "stack": orjson.dumps(self.stack[: -_STACK - 1 : -1]).decode() if len(self.stack) > 1 else "",
+            "statement": statement[:_STATEMENT],
+            "stack": _innermost(stack),
             "root_exc": root[0] if root else "",
             "root_message": root[1][:1000] if root else "",
             "root_frame": root[2] if root else "",
+            "root_stack": _innermost(self.root_stack) if root else "",
+            "root_statement": self.root_statement[:_STATEMENT] if root else "",
             "handling": "yes" if root and self.handling else "",
             "caught": "yes" if self.caught else "",
         }
         return {key: value.encode("utf-8", "replace").decode() for key, value in said.items() if value}
+
+
+def _innermost(stack: Sequence[str]) -> str:
+    return orjson.dumps(stack[: -_STACK - 1 : -1]).decode() if len(stack) > 1 else ""
 
 
 def _body(line: str, lead: re.Pattern[str] | None, words: re.Pattern[str]) -> tuple[str, int | None]:
@@ -181,11 +200,14 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
         found.stack.append(found.frame)
         found.ended = False
     elif not rest.strip():
+        found.whole = found.whole or found.ended
         return False
     elif rest.startswith(_CHAIN):
         found.chain = True
         found.handling = found.handling or rest.startswith(_HANDLING)
-        found.root = found.root or (found.exc, found.message, found.frame)
+        if found.root is None:
+            found.root, found.root_statement = (found.exc, found.message, found.frame), found.statement
+            found.root_stack = [*found.stack]
     elif rest.startswith("Traceback") and found.ended:
         if not (found.chain or found.quotes):
             return True
@@ -194,7 +216,8 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
         found.stack.clear()
     elif not found.ended and (last := _exception(found, rest)) is not None:
         found.exc, found.message, found.at, found.text = last["exc"], (last["message"] or "").strip(), number, raw
-        found.ended = True
+        found.ended, found.whole = True, False
+        found.more.clear()
     elif found.ended and not found.chain:
         return _of_message(found, rest, number)
     elif not found.ended and found.stack:
@@ -236,6 +259,9 @@ def _of_message(found: Traceback, rest: str, number: int) -> bool:
     elif found.root is None and (quoted := _KNOWN.match(rest.lstrip())) is not None and _quotes(found.message):
         found.root = (quoted["exc"], (quoted["message"] or "").strip(), found.frame)
     found.quotes = rest.rstrip().endswith(":")
+    found.whole = found.whole or _ANOTHER.search(rest) is not None
+    if not found.whole:
+        found.more.append(rest.strip())
     found.read = number
     return False
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from forensics.api import triage
-from forensics.knowledge.doing import any_end, open_end_of, open_ends
+from forensics.knowledge._rows import rows_of
+from forensics.knowledge.doing import Part, any_end, open_end_of, open_ends, part_of
 from forensics.model import Outcome
 
 TRAINED = [f"step {step} loss {4 - step / 100:.3f}" for step in range(1, 30)]
@@ -58,3 +59,9 @@ def test_a_run_that_says_that_it_finished_is_told_nothing(tmp_path: Path) -> Non
 
 def test_an_advice_on_an_open_end_begins_with_its_condition() -> None:
     assert [row.row for row in open_ends() if not row.advice.startswith("If ")] == []
+
+
+@pytest.mark.parametrize("row", rows_of("parts.jsonl", Part), ids=lambda row: row.part)
+def test_the_part_of_a_program_is_told_by_the_frames_of_its_row_and_not_by_a_near_miss(row: Part) -> None:
+    assert part_of(row.like) is row
+    assert not row.unlike or part_of(row.unlike) is not row

@@ -121,6 +121,35 @@ def test_a_chain_is_one_event_with_its_root() -> None:
     assert found["root_message"] == "shard 7 is empty"
 
 
+def test_frames_of_a_repeated_exception_are_those_that_met_it_first() -> None:
+    again = PLAIN.replace("loop.py", "pool.py").replace('raise ValueError("shard 7 is empty")', "raise self.value")
+    direct = "\nThe above exception was the direct cause of the following exception:\n\n"
+    (found,) = tracebacks(PLAIN + direct + again)
+    assert (found["frame"], found["statement"]) == (
+        "/opt/toy/loop.py:12 in loop",
+        'raise ValueError("shard 7 is empty")',
+    )
+    assert "loop.py" in str(found["stack"])
+    (other,) = tracebacks(PLAIN + direct + again.replace("shard 7", "shard 8"))
+    assert (other["frame"], other["root_frame"]) == ("/opt/toy/pool.py:12 in loop", "/opt/toy/loop.py:12 in loop")
+    assert "loop.py" in str(other["root_stack"])
+
+
+@pytest.mark.parametrize(
+    ("below", "more"),
+    [
+        ("  the shard has 0 records\nwrite it again\n", "the shard has 0 records\nwrite it again"),
+        ("  the shard has 0 records\n\nbye\n", "the shard has 0 records"),
+        ("srun: error: n1: task 0: Exited\nwrite it again\n", None),
+        ("2031-05-06 07:08:09 INFO closing\n", None),
+        ("\nbye\n", None),
+    ],
+)
+def test_a_message_goes_on_until_a_blank_line_or_another_voice(below: str, more: str | None) -> None:
+    (found,) = tracebacks(PLAIN + below)
+    assert (found["message"], found.get("more")) == ("shard 7 is empty", more)
+
+
 def test_two_tracebacks_that_are_no_chain_are_two_events() -> None:
     assert [t["line"] for t in tracebacks(PLAIN + "between\n" + PLAIN)] == [6, 13]
 

@@ -58,7 +58,7 @@ def test_a_row_is_whole(row: ErrorLine) -> None:
 @every_row
 def test_an_advice_asks_only_for_what_its_line_says(row: ErrorLine) -> None:
     asked = set(re.findall(r"\{(\w+)\}", row.fix))
-    assert asked <= {*row.compiled.groupindex, "frame", "package", "statement", "own"}
+    assert asked <= {*row.compiled.groupindex, "frame", "package", "statement", "own", "look", "look_there"}
     assert not (row.needles and asked), "a rule tells it as it is"
 
 

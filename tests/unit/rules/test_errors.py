@@ -79,6 +79,15 @@ def test_a_chain_is_known_by_its_first_exception_when_the_last_says_nothing() ->
     assert failure.shape == "oom"
 
 
+def test_lines_below_a_message_decide_only_where_its_first_says_little() -> None:
+    def cause(message: str) -> str:
+        attrs = {"role": "root", "exc": "RuntimeError", "message": message, "more": "No space left on device"}
+        return failures(run_with(("a.log", 9, "traceback", "RuntimeError", attrs)))[0].cause
+
+    assert cause("the mill stopped") == "disk_full"
+    assert cause("Loss became infinite or NaN") != "disk_full"
+
+
 def test_a_kill_without_a_sender_is_no_oom() -> None:
     run = run_with(
         (

@@ -401,3 +401,41 @@ def test_a_rank_that_complains_of_a_peer_is_not_the_one_to_look_at(tmp_path: Pat
     raised = "[rank1]: RuntimeError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d "
     verdict = said(tmp_path, [raised + "key-value store by key '0', but store->get('0') got error: Broken pipe"])
     assert not any("rank 1" in action.text for action in verdict.actions)
+
+
+@pytest.mark.parametrize(
+    ("callers", "asked"),
+    [
+        (frame("fetch", f"{INSTALLED}/torch/utils/data/_utils/fetch.py"), "it was reading its data. Take that sample"),
+        (frame("evaluate", "turn.py"), "it was evaluating. Look at what differs there"),
+        (frame("grind", "turn.py"), "the settings, the data or the model hand over"),
+    ],
+)
+def test_of_an_exception_that_nobody_described_the_part_of_the_program_is_told(
+    tmp_path: Path, callers: list[str], asked: str
+) -> None:
+    lines = [TRACEBACK[0], *callers, *frame("turn"), "ValueError: shard 17 is empty"]
+    assert asked in said(tmp_path, lines).actions[0].text
+
+
+def test_of_a_traceback_without_its_last_line_the_place_is_told(tmp_path: Path) -> None:
+    lines = [TRACEBACK[0], *frame("save_checkpoint", "keep.py"), "lost sys.stderr"]
+    first = said(tmp_path, lines).actions[0].text
+    assert first.startswith("Its last line is lost")
+    assert "at keep.py:4 in save_checkpoint, in `step()`; it was saving" in first
+
+
+@pytest.mark.parametrize(
+    ("function", "file", "first"),
+    [
+        ("_recv", "/usr/lib/python3.11/multiprocessing/connection.py", "If it was ended because nothing moved"),
+        ("grind", "mill.py", "Resume if it was not meant"),
+    ],
+)
+def test_an_interrupt_of_a_wait_may_be_that_of_a_run_that_stood_still(
+    tmp_path: Path, function: str, file: str, first: str
+) -> None:
+    lines = [TRACEBACK[0], *frame("turn", "mill.py"), *frame(function, file), "KeyboardInterrupt"]
+    verdict = said(tmp_path, lines)
+    assert verdict.cause == "interrupted_by_user"
+    assert verdict.actions[0].text.startswith(first)
