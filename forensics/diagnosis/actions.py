@@ -179,6 +179,7 @@ def _situation(
         "later": before >= _LATER,
         "begun": before == 1,
         "unbegun": before != 1,
+        "unseen": before == 0 and (onset.step is None or onset.step > 1),
         "own_code": own_code,
         "no_own_code": not own_code,
         "no_words": raised is not None and raised.code == "traceback" and not raised.exception,
