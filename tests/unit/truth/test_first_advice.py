@@ -79,7 +79,8 @@ def test_a_frame_of_ones_own_code_is_asked_for_only_where_one_is_shown(tmp_path:
         ),
         ("AssertionError", "Print what the failed check compares at model.py:4 in call, `step()`"),
         ("ValueError: shard 17 is empty", "Look up what the message speaks of at model.py:4 in call, in `step()`"),
-        ("MillError: shard 17 is empty", "Open the last frame of your own code"),
+        ("MillError: shard 17 is empty", "Look up what the message speaks of at model.py:4 in call, in `step()`"),
+        ("MillError", "Open the last frame of your own code"),
     ],
 )
 def test_of_an_error_of_which_no_row_tells_more_its_class_and_its_statement_are_told(
