@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from forensics.case.errors.kinds import Weight, of_exception, of_line, of_lone_line, row_of_exception
-from forensics.dialects.reader import Bounds, Reader
+from forensics.dialects.reader import Begins, Bounds, Reader
 from forensics.knowledge import errors
 from forensics.knowledge.errors import ErrorLine
 
@@ -23,7 +23,7 @@ def is_read(row: ErrorLine, line: str) -> bool:
         said, *frames = line.split("\n")
         exception, _, message = said.partition(": ")
         return row_of_exception(exception, message, frames, alone=row.alone) == row
-    reader = Reader((), Bounds(), tasks=False)
+    reader = Reader((), Bounds(), Begins(tasks=False))
     data = f"step 1 begins\n{line}\nstep 2 begins\n".encode()
     tables = [*reader.feed(data, offset=0, first_line=1), *reader.close()[0]]
     return any(row.id in table["events"]["code"] for table in tables if "events" in table)
