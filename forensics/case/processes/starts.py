@@ -141,9 +141,11 @@ def is_failure() -> pl.Expr:
 def _signs(run: Run) -> pl.DataFrame:
     code = pl.col("code")
     told = [_HEAD, *_strong(), *telling("loaded"), *telling("started")]
+    raised = run.scan("events").filter(code == "traceback").select("source", "line").unique()
     events = (
         run.scan("events")
         .filter((code.is_in(told) | code.str.ends_with(".started")) & pl.col("seq").is_not_null())
+        .join(raised, on=["source", "line"], how="anti")  # `Error(s) in loading state_dict` says that nothing began
         .with_columns(path=pl.col("attrs").str.extract(r'"path":"([^"]*)"'))
         .select("source", "seq", "line", "byte", "t_ns", "step", "path", "code", "text", "attrs")
     )

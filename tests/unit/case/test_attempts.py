@@ -97,6 +97,16 @@ def test_a_state_that_is_loaded_after_an_error_begins_an_attempt(tmp_path: Path)
     assert report.verdict.outcome is Outcome.HEALTHY
 
 
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [("RuntimeError: Error(s) in loading state_dict for GPT:", 1), ("loading checkpoints/last.pt", 2)],
+)
+def test_an_error_that_tells_of_loading_begins_no_attempt(tmp_path: Path, words: str, count: int) -> None:
+    raised = [f"[rank{r}]: {line}" for line in ERROR[:2] for r in (0, 1)]
+    lines = [*raised, f"[rank0]: {ERROR[2]}", f"[rank1]: {words}"]
+    assert len(judged(place_of(tmp_path, train_log=[*HEAD, *lines]))[0].every) == count
+
+
 def test_the_last_of_appended_attempts_is_judged_and_the_earlier_ones_are_told(tmp_path: Path) -> None:
     resumed = "resumed from checkpoints/step_40 at step 40"
     oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
