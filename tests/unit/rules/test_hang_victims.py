@@ -173,7 +173,9 @@ def stated(*complaining: int) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(("complaining", "culprits"), [((0, 1, 2), (3,)), ((0, 1), ())])
+@pytest.mark.parametrize(
+    ("complaining", "culprits"), [((0, 1, 2), (3,)), ((1, 2, 3), (0,)), ((0, 1), ()), ((2, 3), ())]
+)
 def test_a_stated_world_names_a_rank_only_where_all_others_are_heard_of(
     tmp_path: Path, complaining: tuple[int, ...], culprits: tuple[int, ...]
 ) -> None:
