@@ -2,7 +2,8 @@
 
 `bare` masks what a second run of the same failure prints differently: times, ranks, hosts, addresses, process and run
 ids, sizes and other numbers, and the folders of a path. What it keeps is the wording, names and the ends of paths.
-`root_of` is a hash of shape, cause and these words; `entity_of` is the exact thing that the words name.
+`root_of` is a hash of shape, cause, these words and what tells two failures of one wording apart; `entity_of` is the
+exact thing that the words name.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ _PREFIX = lazily(
     r"|[A-Za-z][\w.-]*\d[\w.-]*:(?=\s)|(?:pid|tid)\W?\d+|\d+|[-|,;:>])\s*"
 )
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
+#: First groups of the addresses of IPv6 that name a machine (RFC 4291 §2.4, RFC 4193): one may leave out its zeros.
+_IPV6_BEGIN = r"(?:fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|[23][0-9a-f]{3})"
 #: What differs between two runs of one failure, and what stands in its place; the first that fits takes the text.
 _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (lazily(pattern), mask)
@@ -48,6 +51,7 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w* [A-Z][a-z]{2}\w* +\d+(?: [\d:]+)?(?: \d{4})?", "<time>"),
         (r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b", "<time>"),
         (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", "<host>"),
+        (rf"(?i)(?<![\w:])\[?{_IPV6_BEGIN}(?::[0-9a-f]{{0,4}}){{2,7}}(?!\w)\]?(?::\d+)?", "<host>"),
         (r"\[?(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F]{1,4}\]?(?::\d+)?", "<host>"),
         (r"\b(?:PCI:)?[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?\b", "<device>"),
         (r"\b0x[0-9a-fA-F]+\b", "<address>"),
@@ -121,9 +125,13 @@ def _without_prefix(text: str) -> str:
     return text
 
 
-def root_of(shape: str, cause: str, words: str) -> str:
-    """Give 12 hexadecimal digits that are equal for runs that failed the same way."""
-    return hashlib.sha256(f"{shape}|{cause}|{bare(words)}".encode(errors="backslashreplace")).hexdigest()[:_HASH_CHARS]
+def root_of(shape: str, cause: str, words: str, apart: str = "") -> str:
+    """Give 12 hexadecimal digits that are equal for runs that failed the same way.
+
+    `apart` is what tells it from a failure in the same words.
+    """
+    text = "|".join((shape, cause, bare(words), *filter(None, [bare(apart)])))
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:_HASH_CHARS]
 
 
 @lru_cache(maxsize=_KEPT)

@@ -107,7 +107,10 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One thing that can be looked up in the run: where it stands, and what it says there."""
+    """One thing that can be looked up in the run: where it stands, and what it says there.
+
+    `apart` tells a failure from another in the same words: the code that raised it, the phase, what changed.
+    """
 
     source: str
     locator: Locator = field(default_factory=Locator)
@@ -118,6 +121,7 @@ class Evidence:
     name: str | None = None
     value: float | int | None = None  # a whole number stays one between processes
     role: EvidenceRole = EvidenceRole.PRIMARY
+    apart: str = ""
 
     @property
     def place(self) -> str:
@@ -172,18 +176,21 @@ class Finding:
     @property
     def fingerprint(self) -> str:
         """Stable over runs in which the rule found the same: rule, cause and the words of its evidence (12 digits)."""
-        return root_of(self.rule, self.cause, self._words)
+        return root_of(self.rule, self.cause, *self._words)
 
     @property
     def identity(self) -> Identity:
         """Which failure this is, over runs, and what it is bound to."""
-        return Identity(root_of(self.shape.value, self.cause, self._words), entity_of(self.evidence[0].quote))
+        return Identity(root_of(self.shape.value, self.cause, *self._words), entity_of(self.evidence[0].quote))
 
     @property
-    def _words(self) -> str:
-        """What the first evidence says (of ranks weighed against each other none is first); of a number, its name."""
-        proof = min(self.evidence, key=lambda e: bare(e.quote)) if self.decides else self.evidence[0]
-        return proof.quote if proof.value is None else proof.name or ""
+    def _words(self) -> tuple[str, str]:
+        """What the first evidence says (of ranks weighed against each other none is first); of a number, its name.
+
+        And what tells it apart from others that say the same.
+        """
+        proof = min(self.evidence, key=lambda e: (bare(e.quote), bare(e.apart))) if self.decides else self.evidence[0]
+        return proof.quote if proof.value is None else proof.name or "", proof.apart
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,14 @@ from forensics.case.errors.failures import Failure
 from forensics.case.last_steps import last_step
 from forensics.identity import spoken
 from forensics.knowledge.libraries import is_library_frame
+from forensics.knowledge.restarts import nature_of
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
 from forensics.store.run import Run
 
 _RELATED = 4
 _TITLE_CHARS = 160
+#: What stands before the frame that raised an error.
+_AT = "raised at "
 
 
 def of_failure(failure: Failure, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
@@ -26,12 +29,13 @@ def of_failure(failure: Failure, role: EvidenceRole = EvidenceRole.PRIMARY) -> E
         failure.t_ns,
         failure.code,
         role=role,
+        apart=_site(failure),
     )
 
 
 def evidence_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
     """Turn errors into evidence: the first is primary, a few more and the code that raised it are related."""
-    own = next((frame for frame in failures[0].stack if not is_library_frame(frame)), "") if failures else ""
+    own = _own_frame(failures[0]) if failures else ""
     raised = () if not own else (_raised(failures[0], own),)
     first, *more = lines_of(failures) or (None,)
     return (first, *raised, *more) if first is not None else ()
@@ -43,10 +47,20 @@ def lines_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
     return (*map(of_failure, failures[:1]), *related)
 
 
+def _site(failure: Failure) -> str:
+    """Where the program raised what is its own fault; what a machine or a network brought comes up anywhere in it."""
+    own = _own_frame(failure) if nature_of(failure.cause, failure.shape) == "program" else ""
+    return f"{_AT}{own}" if own else ""
+
+
+def _own_frame(failure: Failure) -> str:
+    return next((frame for frame in failure.stack if not is_library_frame(frame)), "")
+
+
 def _raised(failure: Failure, frame: str) -> Evidence:
     """The innermost frame of the program's own code, at the line where its traceback begins."""
     place = Locator(line=failure.head if failure.head is not None else failure.line)
-    return Evidence(failure.source, place, f"raised at {frame}", rank=failure.rank, role=EvidenceRole.RELATED)
+    return Evidence(failure.source, place, f"{_AT}{frame}", rank=failure.rank, role=EvidenceRole.RELATED)
 
 
 def onset_of(run: Run, failure: Failure) -> Onset:

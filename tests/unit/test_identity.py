@@ -104,6 +104,13 @@ def test_who_wrote_a_line_and_when_is_no_part_of_its_words(first: str, second: s
     assert bare(first).startswith(("NVRM: Xid", "NCCL WARN"))
 
 
+def test_an_address_of_ipv6_without_its_zeros_is_a_host_and_names_of_cpp_are_none() -> None:
+    said = "NCCL WARN Got completion from localGid {} hca mlx5_0"
+    assert len({bare(said.format(a)) for a in ("fe80::9e50", "fe80::1e:c8ff:fe12:3", "2001:db8::a", "fd00:1::7")}) == 1
+    assert bare("c10d::add failed") != bare("c10d::bad failed")
+    assert "aten::add" in bare("RuntimeError: aten::add failed")
+
+
 def test_words_that_only_begin_like_a_host_are_kept() -> None:
     assert bare("Max 12 workers may start") != bare("Max 12 workers may stop")
     assert bare("loader:3:4 is late") != bare("saver:3:4 is late")

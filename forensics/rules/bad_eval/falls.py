@@ -9,6 +9,7 @@ from msgspec import Struct
 from forensics.analyses.evals.causes import Diagnosed, diagnosed, words_of
 from forensics.rules.bad_eval._results import name_of, result_evidence
 from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
+from forensics.values import replace
 
 _SHOWN = 3
 _ADVICE = {
@@ -52,11 +53,12 @@ def falls(run: Run, cfg: Fallen) -> Findings:
         if changed
         else "compare with a good run: forensics diff GOOD BAD --section config --section evals"
     )
+    families = ", ".join(sorted({one.family for one in changed}))
     yield falls.finding(
         f"{name_of(after)} fell from {before['value']:.4g}{_at(before['step'])} to {after['value']:.4g}"
         f"{_at(fall.step)}{more}",
         f"the fall is {fall.errors:.1f} standard errors, {said}{course}{beside}",
-        proof(result_evidence(after), result_evidence(before), *_stated(found), *fall.losses),
+        proof(replace(result_evidence(after), apart=families), result_evidence(before), *_stated(found), *fall.losses),
         Onset(step=fall.step, step_lo=fall.step_before),
         severity="error" if is_far else "warning",
         confidence="high" if changed and is_far else "medium",

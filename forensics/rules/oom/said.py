@@ -20,6 +20,7 @@ from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import Findings, Onset, Run, event_evidence, fact_evidence, proof, rule
 from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, ranks
+from forensics.values import replace
 
 _TRIED = lazily(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
 #: The kind of a cause that is about the memory of the host.
@@ -50,10 +51,11 @@ def log_says_oom(run: Run) -> Findings:
     memory = "host memory" if host else "GPU memory"
     size = f" (tried to allocate {tried[1]})" if tried else ""
     phase = next((_IN_PHASE[m.phase] for m in fatal(run) if m.source == first.source and m.phase in _IN_PHASE), "")
+    shown = evidence_of(found)
     yield log_says_oom.finding(
         f"{who(first.rank)} ran out of {memory}{phase}{size}{when(onset)}",
         "the log says so, and no later step of that rank was logged",
-        evidence_of(found),
+        (replace(shown[0], apart=phase), *shown[1:]),
         onset,
         culprits=ranks_of(_named(found)),
         cause="host_out_of_memory" if host else "gpu_out_of_memory",

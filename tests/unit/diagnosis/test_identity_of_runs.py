@@ -121,3 +121,39 @@ def test_a_run_that_failed_the_same_way_has_the_same_root(name: str, change: str
 def test_failures_of_different_causes_have_different_roots(tmp_path: Path) -> None:
     roots = {name: root(made(), tmp_path / name) for name, made in RUNS.items()}
     assert len(set(roots.values())) == len(RUNS)
+
+
+def _raised(words: str, *frames: str) -> dict[str, str]:
+    """Rank 1 of two raises an error, whose frames are given from the outer one to the inner one."""
+    places = (frame.split() for frame in frames)
+    trace = "".join(f'  File "{path}", line {line}, in {name}\n    work()\n' for path, line, name in places)
+    return {
+        "logs/rank_0.log": f"{_torn(0)}\n",
+        "logs/rank_1.log": f"{_torn(1)}\nTraceback (most recent call last):\n{trace}{words}\n",
+    }
+
+
+_INDEX = "IndexError: list index out of range"
+_RESET = "ConnectionResetError: [Errno 104] Connection reset by peer"
+_FULL = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.50 GiB. GPU 1 has a total capacity of 79.15 GiB"
+)
+_PACK, _SCORE = "/srv/a/data/pack.py 12 pack", "/srv/a/eval/score.py 90 score"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (_raised(_INDEX, _PACK), _raised(_INDEX, _SCORE), False),
+        (_raised(_INDEX, _PACK), _raised(_INDEX, "/home/b/run-7/data/pack.py 140 pack"), True),
+        (_raised(_INDEX, _PACK), _raised(_INDEX, _PACK, "/v/lib/python3.11/site-packages/torch/x.py 3 f"), True),
+        (_raised(_RESET, _PACK), _raised(_RESET, _SCORE), True),
+        (_raised(_FULL, "/srv/a/model.py 7 forward"), _raised(_FULL, "/srv/a/eval.py 7 evaluate"), False),
+        (_raised(_FULL, "/srv/a/model.py 7 forward"), _raised(_FULL, "/srv/a/mlp.py 60 forward"), True),
+    ],
+    ids=["two places", "a line that moved", "inside a library", "a network", "two phases of memory", "one phase"],
+)
+def test_an_error_of_the_program_is_the_one_of_its_place_and_memory_that_ran_out_is_that_of_its_phase(
+    one: Mapping[str, str], other: Mapping[str, str], same: bool, tmp_path: Path
+) -> None:
+    assert (root(one, tmp_path / "one") == root(other, tmp_path / "other")) is same
