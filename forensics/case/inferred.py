@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from forensics.dialects.names import counted, to_gib
+from forensics.dialects.names import counted, falls, to_gib
 from forensics.knowledge.vocabulary import stands_for
 from forensics.store.packed import Packed
 
@@ -26,11 +26,25 @@ def understood(table: Packed) -> Packed:
         "grad_norm": [raw for raw in unknown if stands_for("norm_of_gradients", raw)],
     }
     alone = {names[0]: quantity for quantity, names in meant.items() if quantity not in known and len(names) == 1}
+    alone |= {} if alone.keys() & {*losses} or known & {"loss", "eval_loss"} else _of_splits(table, unknown)
     memories = {raw: name for raw in unknown if (name := counted(raw)) is not None}
     factors = _to_gib(table, memories)
     found = alone | {raw: memories[raw] for raw in factors}
     named = table.renamed(found) if found else table
     return named.scaled(factors) if factors else named
+
+
+def _of_splits(table: Packed, unknown: Iterable[str]) -> dict[str, str]:
+    """Give `train 0.4 | valid 0.5` its meaning, where only the data is named: a number that falls or is not finite."""
+    splits = [raw for raw in unknown if stands_for("names_a_split_only", raw)]
+    held_out = [raw for raw in splits if stands_for("held_out_word", raw)]
+    own = [raw for raw in splits if raw not in held_out]
+    if len(own) != 1 or len(held_out) > 1:
+        return {}
+    values = table.values_of(own[0]).drop_nulls()
+    if values.is_finite().all() and not falls(values.to_list()):
+        return {}
+    return {own[0]: "loss"} | dict.fromkeys(held_out, "eval_loss")
 
 
 def _to_gib(table: Packed, memories: Iterable[str]) -> dict[str, float]:

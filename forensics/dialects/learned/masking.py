@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from forensics.dialects._numbers import DECIMAL_COMMA
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.names import table
 from forensics.dialects.spec import N
@@ -32,12 +33,12 @@ _TOKEN = lazily(
     r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
     r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d/\d\d(?:/\d\d)?(?=[ ,]+\d\d:\d\d)"
     r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
-    r"|(?<![\w.+@\-\\])(?<![^\d\s\]kKM]/)(?P<number>[-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
+    r"|(?<![\w.+@\-\\])(?<![^\d\s\]kKM]/)(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
     r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
     rf")(?P<unit>{_UNIT})?(?![\w@]|\.\d|-[A-Za-z])"
 )
-#: Names may be Chinese, Japanese or Korean; their colons and commas are wide.
-LETTERS = r"A-Za-z_\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fff\uac00-\ud7a3"
+#: Names may be of any Latin alphabet, Chinese, Japanese or Korean, whose colons and commas are wide.
+LETTERS = r"A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fff\uac00-\ud7a3"
 _KEY_WORD = rf"[{LETTERS}][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b\uff08\uff09]*"
 #: A norm as it is written: `||g||`, `‖∇L‖`.
 _NORM = rf"(?:\|\||‖)[{LETTERS}∇][{LETTERS}∇ ()]{{0,20}}(?:\|\||‖)(?:_?2)?"
@@ -72,7 +73,7 @@ _STOP = frozenset(keys_of("word_beside_a_key"))
 #: A rate or a duration of steps or of what they work on, behind its number: `748,982 tok/s`, `410 ms/step`.
 _RATE = lazily(
     r" ?((?:(?:tok(?:en)?s?|words?|samples?|sequences?|seqs?|examples?|images?|imgs?|batch(?:es)?|steps?|it(?:er)?s?)"
-    r"/s(?:ec)?(?:/(?:gpu|device))?|m?s/(?:step|it(?:er)?|batch)))(?![\w/])",
+    r"/s(?:ec)?(?:/(?:gpu|device))?|m?s(?:/| per )(?:step|it(?:er)?|batch)))(?![\w/])",
     re.IGNORECASE,
 )
 
@@ -95,8 +96,8 @@ class Slot(NamedTuple):
         """The number, `424k` multiplied out; NaN for a printed nan."""
         try:
             return float(self.text) if self.unit not in THOUSANDS else round(float(self.text) * THOUSANDS[self.unit], 6)
-        except ValueError:  # `1,024`, or `nan.0`
-            plain = self.text.replace(",", "")
+        except ValueError:  # `1,024`, `0,25`, or `nan.0`
+            plain = self.text.replace(",", "." if re.match(DECIMAL_COMMA, self.text) else "")
             return float(plain.removesuffix(".0") if plain[-3:-2].isalpha() else plain) * THOUSANDS.get(self.unit, 1.0)
 
 

@@ -31,6 +31,7 @@ class Flat(Struct, frozen=True):
     that would hide a fall of `shown` (`shown_short` in fewer than `records` records) decides nothing. Labels that are
     shuffled still let a model learn how frequent they are, which is worth a few percent (`least_fall`) of the loss.
     A run spans `steps`, or `epochs` where that is what it counts: a model learns something of data seen ten times.
+    A loss that rose threefold (`most_rise`) does not bounce: a curriculum of four stages raised a healthy one 5.5-fold.
     `by_heart` is the loss that two examples reach within 200 steps where loop, loss and model are right.
     """
 
@@ -48,6 +49,7 @@ class Flat(Struct, frozen=True):
     shown_short: float = 0.05
     bounces: float = 0.08
     swings: float = 2.0
+    most_rise: float = 1.1
     tiny: float = 1e-4
     by_heart: float = 0.1
 
@@ -81,7 +83,8 @@ def no_decrease(run: Run, cfg: Flat) -> Findings:
 
 def _bounces(curve: Curve, trend: Trend, cfg: Flat) -> bool:
     """Whether a loss has no trend, and swings by a good part of the level of a model that knows little."""
-    flat = -cfg.swings * trend.noise.sd < trend.fall < cfg.sigmas * trend.fall_error and trend.noise.sd >= cfg.bounces
+    least = -min(cfg.swings * trend.noise.sd, cfg.most_rise)
+    flat = least < trend.fall < cfg.sigmas * trend.fall_error and trend.noise.sd >= cfg.bounces
     return flat and trend.records >= cfg.records and trend.last >= cfg.fresh and from_the_start(curve)
 
 

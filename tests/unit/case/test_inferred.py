@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import polars as pl
@@ -35,7 +36,20 @@ def in_gib(printed: str, value: float) -> list[tuple[str, float]]:
     return metric_rows(run, pl.col("raw_name") == printed).select("name", "value").collect().rows()
 
 
-@pytest.mark.parametrize("name", ["train_nll_loss", "main loss", "trainer/lm_nll", "objective.cross_entropy"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "train_nll_loss",
+        "main loss",
+        "trainer/lm_nll",
+        "objective.cross_entropy",
+        "L",
+        "mse",
+        "train cost",
+        "Verlust",
+        "perda",
+    ],
+)
 def test_the_only_loss_of_a_run_is_its_loss(name: str) -> None:
     assert named("lr", name, "acc") == ["lr", "loss", "acc"]
 
@@ -51,6 +65,21 @@ def test_the_only_norm_of_the_gradients_is_their_norm(name: str) -> None:
 
 def test_two_losses_are_parts_of_one_or_of_two_models() -> None:
     assert named("span_loss", "mlm_loss") == ["span_loss", "mlm_loss"]
+
+
+@pytest.mark.parametrize(
+    ("train", "meant"),
+    [
+        ([3.0, 2.5, 2.0, 1.5, 1.0, 0.5], ["loss", "eval_loss"]),
+        ([3.0, 2.5, 2.0, math.nan, math.nan, math.nan], ["loss", "eval_loss"]),
+        ([0.5, 0.6, 0.7, 0.8, 0.9, 0.9], ["train", "valid"]),
+    ],
+    ids=["falls", "is lost", "rises as a score does"],
+)
+def test_what_names_only_its_data_is_a_loss_where_it_falls(train: list[float], meant: list[str]) -> None:
+    pairs = [value for one in train for value in (one, one)]
+    run = made(*("train", "valid") * len(train), values=pairs)
+    assert keys_of(run)["name"].unique(maintain_order=True).to_list() == meant
 
 
 @pytest.mark.parametrize("part", ["kl_loss", "aux_loss", "loss_D", "policy_loss"])

@@ -582,3 +582,31 @@ def test_a_counter_that_begins_again_at_its_maximum_is_the_batch_of_an_epoch(beg
     batches = [s for _ in range(3) for s in range(begin, 101, begin)] * (25 if begin == 50 else 1)
     rows = series([f"step {s}/100 loss={n * 0.5}" for n, s in enumerate(batches)], "loss")
     assert [step for step, _ in rows] == [begin * n for n in range(1, len(batches) + 1)]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "Schritt {s}: Verlust {v}  Lernrate 0,01",
+        "Época {s} | perda {v} | taxa 5e-02",
+        "étape {s} perte={v}",
+    ],
+)
+def test_names_of_other_latin_alphabets_and_decimals_behind_a_comma_are_read(form: str) -> None:
+    lines = [form.format(s=step, v=f"{step * 0.25:.4f}".replace(".", ",")) for step in STEPS]
+    found = read(lines).filter(~pl.col("raw_name").str.contains("(?i)lernrate|taxa")).select("step", "value").rows()
+    assert found == expected(0.25)
+
+
+def test_a_comma_that_parts_thousands_everywhere_stays_one() -> None:
+    lines = [f"step {step} tokens {step},000 loss {step * 0.5}" for step in STEPS]
+    assert series(lines, "tokens") == expected(1000.0)
+
+
+def test_a_batch_of_an_epoch_in_brackets_is_no_decimal() -> None:
+    assert [slot.text for slot in slots("[1,2000] loss: 2.173")] == ["1", "2000", "2.173"]
+
+
+def test_a_table_parted_by_blanks_may_name_its_loss_by_its_formula() -> None:
+    rows = [f"{step:8d}{step * 0.5:10.4f}{0.25:8.3f}" for step in STEPS]
+    assert series([f"{'step':>8}{'xent':>10}{'top1':>8}", *rows], "loss") == expected(0.5)

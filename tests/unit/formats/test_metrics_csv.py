@@ -99,3 +99,8 @@ def test_a_quote_that_never_closes_costs_no_other_row(run: Run) -> None:
     data = b"step,loss\n1,2.5\n" + b'2,"2.4\n' + b"".join(b"%d,2.0\n" % k for k in range(3, 300))
     wrote = run(read, "m.csv", data)
     assert [step for step, _ in wrote.points("loss")] == list(range(1, 300))
+
+
+def test_a_table_of_another_language_has_its_decimals_behind_a_comma(run: Run) -> None:
+    data = b"epoche;schritt;verlust\n1;50;2,3311\n2;100;0,091\n3;150;1,5\n"
+    assert run(read, "verlauf.csv", data).points("verlust") == [(50, 2.3311), (100, 0.091), (150, 1.5)]

@@ -119,6 +119,11 @@ def test_a_loss_that_bounces_may_rise_by_less_than_two_swings(tmp_path: Path, ri
     assert report(written(tmp_path, {"train.log": log})).verdict.cause == cause
 
 
+def test_a_curriculum_whose_stages_are_harder_each_time_does_not_bounce(tmp_path: Path) -> None:
+    log = steps(300, loss=noisy(lambda n: (4.0 ** (n // 75)) * (3.0 + 4.0 * 0.9 ** (n % 75)), 0.3), gnorm=spread(4.0))
+    assert not any(f.cause == "loss_bounces" for f in report(written(tmp_path, {"train.log": log})).findings)
+
+
 def test_a_noisy_loss_that_falls_does_not_bounce(tmp_path: Path) -> None:
     log = steps(300, loss=noisy(falling(9.0, 5.0, 100), 0.6), gnorm=spread(2.0))
     assert not any(f.rule == "LRN005" for f in report(written(tmp_path, {"train.log": log})).findings)
