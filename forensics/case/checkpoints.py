@@ -97,9 +97,9 @@ def _count_epochs(run: Run, numbers: Sequence[int], scale: EpochScale) -> bool:
 
 def _missing(best: pl.DataFrame) -> pl.Expr:
     """Whether a checkpoint is not on disk although others of its folder are, by the end of their paths."""
-    homes = {path.rpartition("/")[0] for path in best.filter("on_disk")["path"] if path and "/" in path}
-    home = pl.col("path").str.replace(r"/[^/]*$", "")
-    beside = [(home == name) | home.str.ends_with(f"/{name}") for name in sorted(homes)]
+    homes = {path.rpartition("/")[0] for path in best.filter("on_disk")["path"] if path}
+    home = pl.col("path").str.replace(r"/?[^/]*$", "")
+    beside = [(home == name) | (home.str.ends_with(f"/{name}") & bool(name)) for name in sorted(homes)]
     return pl.any_horizontal(beside).fill_null(value=False) if beside else pl.lit(value=False)
 
 

@@ -42,6 +42,12 @@ def test_a_saved_one_whose_folder_is_gone_from_between_the_others_is_removed(tmp
     assert told.select("step", "removed").rows() == [(20, False), (40, True)]
 
 
+def test_a_saved_one_that_is_gone_from_between_the_others_beside_the_log_is_removed(tmp_path: Path) -> None:
+    saved = ["saving model_20.ckpt", "saving model_40.ckpt", "saving out/model_44.ckpt"]
+    told = _written(tmp_path, [*_records(1, 45), *saved], "model_20.ckpt")
+    assert told.select("step", "removed").rows() == [(20, False), (40, True), (44, False)]
+
+
 def test_a_saved_one_is_not_missed_where_no_checkpoint_was_copied_with_the_log(tmp_path: Path) -> None:
     told = _written(tmp_path, [*_records(1, 45), "saved checkpoint to out/step_40"])
     assert told.select("step", "removed").rows() == [(40, False)]
