@@ -14,7 +14,6 @@ from forensics.analyses.hang.collectives import Entry, Key, Recorded, entry_of, 
 from forensics.analyses.hang.complaints import complaints
 from forensics.store.run import Run, derived
 
-
 #: What the peer of an operation posts.
 _OTHER_SIDE: Mapping[str, str] = {"send": "recv", "recv": "send"}
 
