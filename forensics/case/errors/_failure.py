@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -66,10 +66,13 @@ def merged(found: Iterable[Failure]) -> tuple[Failure, ...]:
     rows = list(found)
     taken: set[int] = set()
     named = {i: _with_signature(f, i, rows, taken) for i, f in enumerate(rows) if _opens(f)}
-    return tuple(_placed(named.get(i, failure), rows) for i, failure in enumerate(rows) if i not in taken)
+    printed: dict[tuple[str, str], list[Failure]] = {}
+    for failure in rows:
+        printed.setdefault((failure.source, failure.code), []).append(failure)
+    return tuple(_placed(named.get(i, failure), printed) for i, failure in enumerate(rows) if i not in taken)
 
 
-def _placed(failure: Failure, rows: list[Failure]) -> Failure:
+def _placed(failure: Failure, printed: Mapping[tuple[str, str], Sequence[Failure]]) -> Failure:
     """Judge a line by what it means behind an earlier one, where its row says so and one stands there."""
     row = by_id().get(failure.code)
     after = row.after if row is not None else None
@@ -77,7 +80,7 @@ def _placed(failure: Failure, rows: list[Failure]) -> Failure:
     if after is None or means is None:
         return failure
     unless = re.compile(after.unless or "(?!)")
-    earlier = [f for f in rows if f.code == after.line and f.source == failure.source]
+    earlier = printed.get((failure.source, after.line), ())
     if not any(0 < failure.at - f.at <= after.within and not unless.search(f.quote) for f in earlier):
         return failure
     weight, shape, cause = means
