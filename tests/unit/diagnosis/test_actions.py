@@ -167,7 +167,7 @@ def test_a_cause_that_nobody_described_keeps_the_words_of_its_rule() -> None:
     assert advised(run_with(), verdict_of(lead), (lead,)) == (lead,)
 
 
-@pytest.mark.parametrize(("step", "first"), [(20, "Log every one of the first steps"), (1, "Run the first batch")])
+@pytest.mark.parametrize(("step", "first"), [(20, "Log each of the first steps"), (1, "Run the first batch")])
 def test_what_the_first_record_does_not_show_may_have_lost_the_numbers(step: int, first: str) -> None:
     lost = finding(Shape.NAN, "from_start", numbers={"finite_losses_before": 0})
     assert told(lost, onset=Onset(step=step))[0].text.startswith(first)
