@@ -41,7 +41,7 @@ def world(run: Run) -> frozenset[int]:
         found.update(listed(text))
     found.update(range(_size(run)))
     stated = _stated(run)
-    if len(found) == stated - 1:  # rank 0 often prints without a rank, and of more not all are heard of
+    if found and len(found) == stated - 1:  # rank 0 often prints without a rank, and of more not all are heard of
         found.update(range(stated))
     return frozenset(rank for rank in found if 0 <= rank < MOST_RANKS)
 
