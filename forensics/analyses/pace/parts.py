@@ -15,11 +15,14 @@ from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import ordered
 from forensics.io.tables import table_rows
 from forensics.patterns import lazily
+from forensics.stats.spread import median_of
 from forensics.store.run import Run, derived
 
 _PLACE = ("source", "attempt", "rank")
 #: A count from the start has at least doubled within a run of some records.
 _GROWN = 2.0
+#: Records on either side of a step that a median needs: of five, two may be outliers.
+_FEWEST = 5
 _WORDS = lazily(r"[\s\-]+")
 
 
@@ -55,6 +58,33 @@ def paddings(run: Run) -> tuple[Part, ...]:
     unfilled = [Part(1 - p.share, 1 - p.of_sums, p.amount, p.whole, p.records, p.first, p.last) for p in filled]
     told = _parts(run, named(run, "padding"), {})
     return (*unfilled, *told)
+
+
+class Rise(Struct, frozen=True):
+    """The median seconds of a part before some step and from it on, with the last record before and the first after."""
+
+    before: float
+    after: float
+    good: Mapping[str, Any]
+    bad: Mapping[str, Any]
+
+    @property
+    def added(self) -> float:
+        """The seconds that each step takes longer by it."""
+        return self.after - self.before
+
+
+def data_rise(run: Run, step: int, rank: int | None) -> Rise | None:
+    """Give by how much a rank's wait for data rose at a step; None where too few records on a side tell it."""
+    names = named(run, "data")
+    rows = _rows(run, names).filter(pl.col("at").is_not_null() & pl.col("rank").eq_missing(rank)) if names else None
+    found: list[Rise] = []
+    for _, own in rows.group_by("source", "attempt", "raw_name", maintain_order=True) if rows is not None else ():
+        early, late = own.filter(pl.col("at") < step), own.filter(pl.col("at") >= step)
+        if min(early.height, late.height) >= _FEWEST:
+            sides = (median_of(early["value"].to_numpy()), median_of(late["value"].to_numpy()))
+            found.append(Rise(*sides, early.row(-1, named=True), late.row(0, named=True)))
+    return max(found, key=lambda rise: rise.added, default=None)
 
 
 def _step(name: str, raw: str) -> Any:  # noqa: ANN401 - a name of a pace, or None

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from forensics.analyses.pace.account import COARSE, Gravity, Paced, gravest, paced, tier_of
 from forensics.analyses.pace.change import Change
+from forensics.analyses.pace.parts import Rise, data_rise
 from forensics.declared import Fields
 from forensics.registry import Rule
 from forensics.rules.kit import (
@@ -107,10 +108,29 @@ def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
     }
     rise = _of(step_time_level_shift, one, change, title, severity=severity_of(one, change, cfg), numbers=numbers)
     why = _grown(run, rise.onset.step)
+    waits = _waits(run, one, change)
     if why is not None:
         shown, numbers = proof(*rise.evidence, *why.evidence), {**numbers, **why.numbers}
         rise = replace(rise, title=f"{title}; {why.title}", cause=why.cause, evidence=shown, numbers=numbers)
+    elif waits is not None:
+        words = f"the wait for data rose from {waits.before:.3g} s to {waits.after:.3g} s"
+        shown, numbers = proof(*rise.evidence, waits.bad, waits.good), {**numbers, "data_after_s": waits.after}
+        rise = replace(rise, title=f"{title}; {words}", cause="dataloader", evidence=shown, numbers=numbers)
     yield rise
+
+
+#: A wait that rose by this share of what each step takes longer is why it does, and one that rose by much more is none
+#: of its parts.
+_PART, _MORE = 0.5, 1.5
+
+
+def _waits(run: Run, one: Paced, change: Change) -> Rise | None:
+    """Give the wait for data where its rise makes most of the rise of the steps."""
+    step = one.at(change.first)
+    if one.clock.unit != "step":
+        return None
+    rise, added = data_rise(run, step, one.clock.rank), change.before * (change.ratio - 1)
+    return rise if rise is not None and _PART * added <= rise.added <= _MORE * added else None
 
 
 def _grown(run: Run, step: int | None) -> Finding | None:
