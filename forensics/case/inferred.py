@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from forensics.dialects.names import counted, falls, to_gib
+from forensics.dialects.names import counted, falls, is_anew, to_gib
 from forensics.knowledge.vocabulary import stands_for
+from forensics.stats.spread import median_of
 from forensics.store.packed import Packed
+
+#: What is no loss, whatever its course.
+_NO_LOSS = ("no_objective", "held_out_word", "part_of_loss", "names_a_split_only", "lowest_of")
+#: Of more words that no table knows, which of them is the loss cannot be told.
+_MOST_OWN_WORDS = 4
+#: Fewer numbers show no course.
+_LEAST_COURSE = 12
+#: The first level of a loss: a twentieth, as trends have it, and no fewer than three.
+_FIRST = 3
 
 
 def understood(table: Packed) -> Packed:
@@ -17,7 +27,9 @@ def understood(table: Packed) -> Packed:
     Two such names are two parts of a sum, or two models: neither is the quantity.
     """
     known = set(table.names["name"].drop_nulls().unique())
-    unknown = table.names.filter(pl.col("name") == pl.col("raw_name"))["raw_name"].unique(maintain_order=True).to_list()
+    as_printed = pl.col("name").str.replace_all(r"[^\p{L}\d]+", "_") == pl.col("raw_name")
+    bare = table.names.filter((pl.col("name") == pl.col("raw_name")) | as_printed)
+    unknown = bare["raw_name"].unique(maintain_order=True).to_list()
     losses = [raw for raw in unknown if stands_for("whole_loss", raw) and not stands_for("part_of_loss", raw)]
     held_out = [raw for raw in losses if stands_for("held_out_word", raw)]
     meant = {
@@ -27,6 +39,8 @@ def understood(table: Packed) -> Packed:
     }
     alone = {names[0]: quantity for quantity, names in meant.items() if quantity not in known and len(names) == 1}
     alone |= {} if alone.keys() & {*losses} or known & {"loss", "eval_loss"} else _of_splits(table, unknown)
+    if not {"loss", "eval_loss"} & (known | {*alone.values()}) and not any(map(_earns, known)):
+        alone |= _by_its_course(table, [raw for raw in unknown if raw not in alone])
     memories = {raw: name for raw in unknown if (name := counted(raw)) is not None}
     factors = _to_gib(table, memories)
     found = alone | {raw: memories[raw] for raw in factors}
@@ -45,6 +59,29 @@ def _of_splits(table: Packed, unknown: Iterable[str]) -> dict[str, str]:
     if values.is_finite().all() and not falls(values.to_list()):
         return {}
     return {own[0]: "loss"} | dict.fromkeys(held_out, "eval_loss")
+
+
+def _earns(name: str) -> bool:
+    """Whether a run that logs this learns by rewards, or has losses of several networks."""
+    return any(stands_for(means, name) for means in ("of_reward", "of_reinforcement", "of_two_players"))
+
+
+def _by_its_course(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
+    """Give the loss of a loop that has its own word for it: of few numbers the only one that falls, and jitters."""
+    told = [raw for raw in unknown if not any(stands_for(means, raw) for means in _NO_LOSS)]
+    if not told or len(unknown) > _MOST_OWN_WORDS or any(map(_earns, unknown)):
+        return {}
+    falling = [raw for raw in told if _trains(table.values_of(raw).drop_nulls())]
+    return {falling[0]: "loss"} if len(falling) == 1 else {}
+
+
+def _trains(values: pl.Series) -> bool:
+    """Whether numbers go to half of their first ones or less, and up and down on the way, as no schedule does."""
+    told = values.filter(values.is_finite()).to_list()
+    if len(told) < _LEAST_COURSE or min(told) < 0:
+        return False
+    first, last = told[: max(_FIRST, len(told) // 20)], told[-(len(told) // 3) :]
+    return 2 * median_of(last) <= median_of(first) and is_anew([-value for value in told])
 
 
 def _to_gib(table: Packed, memories: Iterable[str]) -> dict[str, float]:

@@ -82,6 +82,41 @@ def test_what_names_only_its_data_is_a_loss_where_it_falls(train: list[float], m
     assert keys_of(run)["name"].unique(maintain_order=True).to_list() == meant
 
 
+JITTERS = [(8.0 * 0.7**at + 0.5) * (1.2 if at % 3 else 0.9) for at in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("beside", "meant"),
+    [
+        ([0.1] * 20, "loss"),
+        (JITTERS, "Fehlerquadrat"),
+    ],
+    ids=["a number that stays", "another one that falls"],
+)
+def test_the_only_number_that_falls_as_a_loss_does_is_the_loss(beside: list[float], meant: str) -> None:
+    values = [value for pair in zip(JITTERS, beside, strict=True) for value in pair]
+    assert keys_of(made(*("Fehlerquadrat", "anteil") * 20, values=values))["name"][0] == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("eps", [0.9**at for at in range(20)]),
+        ("Fehlerquadrat", [*reversed(JITTERS)]),
+        ("val_Fehlerquadrat", JITTERS),
+        ("weight_norm", JITTERS),
+    ],
+    ids=["a schedule", "rises", "held out", "a norm"],
+)
+def test_what_falls_without_jitter_or_rises_or_is_no_objective_is_no_loss(name: str, values: list[float]) -> None:
+    assert keys_of(made(*[name] * 20, values=values))["name"][0] == name
+
+
+def test_nothing_of_a_run_that_earns_rewards_is_named_by_its_course() -> None:
+    values = [value for one in JITTERS for value in (one, one)]
+    assert keys_of(made(*("reward", "td_gap") * 20, values=values))["name"].to_list()[1] == "td_gap"
+
+
 @pytest.mark.parametrize("part", ["kl_loss", "aux_loss", "loss_D", "policy_loss"])
 def test_a_part_of_a_loss_is_not_the_loss(part: str) -> None:
     assert named("lr", part) == ["lr", part]

@@ -598,6 +598,12 @@ def test_names_of_other_latin_alphabets_and_decimals_behind_a_comma_are_read(for
     assert found == expected(0.25)
 
 
+def test_the_variable_of_a_loop_counts_where_it_grows() -> None:
+    lines = [f"{7 * step}|I|i={step} obj={9 - step * 0.05:.2f} took=3.{step % 7}ms" for step in STEPS]
+    assert series(lines, "loss") == [(step, round(9 - step * 0.05, 2)) for step in STEPS]
+    assert {step for step, _ in series(lines, "step_time_s")} == {*STEPS}
+
+
 def test_a_comma_that_parts_thousands_everywhere_stays_one() -> None:
     lines = [f"step {step} tokens {step},000 loss {step * 0.5}" for step in STEPS]
     assert series(lines, "tokens") == expected(1000.0)
