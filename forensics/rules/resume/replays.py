@@ -135,6 +135,8 @@ def rare_checkpoints(run: Run, cfg: RareCheckpoints) -> Findings:
     if worst.steps <= cfg.share * last and (worst.hours or 0.0) <= cfg.hours:
         return
     rows = rows_of(run, worst.life, *_QUANTITIES).filter(pl.col("at") > worst.checkpoint)
+    if rows.is_empty():  # steps are told past the checkpoint, and nothing that the model learned in them
+        return
     first = rows.row(0, named=True)
     point = saved.filter(pl.col("step") == worst.checkpoint).row(0, named=True)
     time, hours = "", {}

@@ -216,6 +216,13 @@ def test_hours_of_lost_work_are_told_even_when_they_are_few_steps() -> None:
     assert (lost.numbers["steps_lost"], lost.numbers["hours_lost"]) == (49, pytest.approx(2.4, abs=0.1))
 
 
+def test_steps_lost_in_which_no_finite_number_was_logged_are_not_told() -> None:
+    loss = noisy(400, falling)
+    old = life(0, 0, "loss", [*loss[:100], *[float("nan")] * 200])
+    every = found(old, life(1, 120, "loss", loss[120:]), checkpoints=points(("saved", 120, 120)))
+    assert "RSM008" not in {f.rule for f in every}
+
+
 def test_the_error_of_a_mean_grows_with_the_correlation_of_its_values() -> None:
     chance = random.Random(7)
     alone, last = [chance.gauss(0, 1) for _ in range(60)], 0.0
