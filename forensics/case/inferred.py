@@ -30,7 +30,7 @@ def understood(table: Packed) -> Packed:
     as_printed = pl.col("name").str.replace_all(r"[^\p{L}\d]+", "_") == pl.col("raw_name")
     bare = table.names.filter((pl.col("name") == pl.col("raw_name")) | as_printed)
     unknown = bare["raw_name"].unique(maintain_order=True).to_list()
-    losses = [raw for raw in unknown if stands_for("whole_loss", raw) and not stands_for("part_of_loss", raw)]
+    losses = _losses(known, unknown)
     held_out = [raw for raw in losses if stands_for("held_out_word", raw)]
     meant = {
         "loss": [raw for raw in losses if raw not in held_out],
@@ -82,6 +82,17 @@ def _trains(values: pl.Series) -> bool:
         return False
     first, last = told[: max(_FIRST, len(told) // 20)], told[-(len(told) // 3) :]
     return 2 * median_of(last) <= median_of(first) and is_anew([-value for value in told])
+
+
+def _losses(known: set[str], unknown: list[str]) -> list[str]:
+    """Names that a loss may have, whether of training or held out; a function such as `mse` where nothing says loss.
+
+    Beside a loss it is a score of the model, and beside a reward it may be a price that the policy pays.
+    """
+    losses = [raw for raw in unknown if stands_for("whole_loss", raw) and not stands_for("part_of_loss", raw)]
+    if losses or any(stands_for("of_loss", name) or stands_for("of_reward", name) for name in known):
+        return losses
+    return [raw for raw in unknown if stands_for("objective", raw)]
 
 
 def _to_gib(table: Packed, memories: Iterable[str]) -> dict[str, float]:

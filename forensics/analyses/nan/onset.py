@@ -22,6 +22,8 @@ from forensics.values import replace
 _ORDER = (Status.FAILED, Status.EARLIER, Status.INTERMITTENT, Status.TRANSIENT)
 #: Roles of candidates that rest on words and not on a number.
 SPOKEN = ("detector", "echo")
+#: Roles of series that no name calls a loss: several that are lost at once, and the only one of a run.
+TOGETHER = ("together", "alone")
 _MAX_RELATED = 4
 _SERIES_TOGETHER = 2
 
@@ -177,7 +179,7 @@ def _clean_step(first: Candidate) -> int | None:
 def _finite_before(rows: pl.DataFrame, first: Candidate) -> int:
     """How many finite losses, or values of the same metric, the source of the first bad place has before it."""
     row = first.row
-    if first.role == "together":
+    if first.role in TOGETHER:
         return first.n - first.n_bad
     told = pl.col("role") == "loss"
     if first.role not in SPOKEN:  # where no loss of the whole is printed, its parts tell
@@ -206,21 +208,25 @@ def before(first: Candidate, own: pl.DataFrame) -> pl.DataFrame:
 
 
 def lost_together(run: Run) -> Iterator[Candidate]:
-    """Give the place where most series of a source that logs no loss became NaN at once, and stayed so."""
-    least = run.threshold(Shares).lost_records
-    known = watched_series(run)["source"].unique().to_list()
+    """Give the place where most series of a source that logs no loss became NaN at once, and stayed so.
+
+    In a run that logs a loss elsewhere one series may be NaN by design, so two must be gone; in another run one is all.
+    """
+    least, known = run.threshold(Shares).lost_records, watched_series(run)["source"].unique().to_list()
+    together = _SERIES_TOGETHER if known else 1
     objective = ~pl.col("source").is_in(known) & ~holding(run, "no_objective")
     table = series_of(run, objective, {}).filter(pl.col("n") > least)
     lost = (pl.col("n_after") == 0) & (pl.col("n_bad") >= least) & (pl.col("n_bad") == pl.col("n") - pl.col("n_before"))
     for (source, attempt), part in table.group_by("source", "attempt", maintain_order=True):
         gone = part.filter(lost & (pl.col("n_before") > 0))
-        if gone.height < _SERIES_TOGETHER or 2 * gone.height < part.height:
+        if gone.height < together or 2 * gone.height < part.height:
             continue
+        role = TOGETHER[0] if gone.height >= _SERIES_TOGETHER else TOGETHER[1]
         rows = counted(run, objective & (pl.col("source") == source)).filter(pl.col("value_class") != "null")
-        rows = rows.with_columns(role=pl.lit("together"), bad=pl.col("value_class").is_in(BAD_CLASSES))
+        rows = rows.with_columns(role=pl.lit(role), bad=pl.col("value_class").is_in(BAD_CLASSES))
         own = by_record(rows).filter(pl.col("attempt") == attempt).collect()
         first = own.join(gone.select(SERIES), on=list(SERIES), nulls_equal=True, maintain_order="left")
         bad = first.filter("bad").row(0, named=True)
         key = gone.filter(pl.col("raw_name") == bad["raw_name"]).row(0, named=True)
         clean = own.filter((pl.col("raw_name") == bad["raw_name"]) & ~pl.col("bad")).row(-1, named=True)
-        yield Candidate(Status.FAILED, "together", bad, clean, bad["at"], key["n"], key["n_bad"], 0)
+        yield Candidate(Status.FAILED, role, bad, clean, bad["at"], key["n"], key["n_bad"], 0)

@@ -50,7 +50,8 @@ def _is_header(cells: Sequence[str]) -> bool:
 
 def _counted(cells: Sequence[str]) -> bool:
     return any(stands_for("header_of_counters", cell) for cell in cells) and any(
-        stands_for("header_of_metrics", cell) or stands_for("whole_loss", cell) for cell in cells
+        stands_for("header_of_metrics", cell) or stands_for("whole_loss", cell) or stands_for("objective", cell)
+        for cell in cells
     )
 
 

@@ -124,7 +124,7 @@ def _what(found: NanOnset) -> str:
 
 def _confidence(found: NanOnset) -> Confidence:
     sure = found.first.n_bad >= 2 or found.first.role == "detector" or bool(found.others)
-    return Confidence.HIGH if sure and found.first.role not in {"zero", "echo"} else Confidence.MEDIUM
+    return Confidence.HIGH if sure and found.first.role not in {"zero", "echo", "alone"} else Confidence.MEDIUM
 
 
 def _told_apart(found: NanOnset) -> bool:

@@ -127,6 +127,19 @@ def test_beside_a_loss_of_a_known_name_no_other_is_one() -> None:
     assert named("grad_norm", "gradient_l2") == ["grad_norm", "gradient_l2"]
 
 
+def test_a_function_that_is_minimised_is_the_loss_of_a_run_that_names_no_loss() -> None:
+    assert named("train/bce", "train/acc") == ["loss", "train/acc"]
+    assert named("mse_train", "val_mse", "lr") == ["loss", "eval_loss", "lr"]
+    assert named("train CE", "ema val CE") == ["loss", "eval_loss"]
+
+
+def test_beside_a_loss_or_a_reward_such_a_function_is_a_score_or_a_price() -> None:
+    assert named("loss", "train/mse", "val_mae") == ["loss", "train/mse", "val_mae"]
+    assert named("dev_nll", "train/mse") == ["eval_loss", "train/mse"]
+    assert named("reward", "cost") == ["reward", "cost"]
+    assert named("mse", "mae") == ["mse", "mae"]
+
+
 @pytest.mark.parametrize(
     ("printed", "gib"), [(48.0, 48.0), (300.0, 300.0), (51_200.0, 50.0), (307_200.0, 300.0), (48.0 * 2**30, 48.0)]
 )
