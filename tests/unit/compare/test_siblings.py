@@ -53,6 +53,12 @@ def test_a_sibling_with_the_same_settings_leaves_seed_data_and_host(notes: Notes
     assert "with the same settings: compare their seeds, data order and hosts" in notes(pair(SETTINGS, SOUND))
 
 
+@pytest.mark.parametrize("bare", ["run1/config.yaml", "run2/config.yaml"])
+def test_settings_that_one_run_does_not_tell_are_not_the_same(notes: Notes, bare: str) -> None:
+    told = {path: text for path, text in pair(SETTINGS, SOUND).items() if path != bare}
+    assert "with the same settings" not in notes(told)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [

@@ -306,6 +306,16 @@ def test_a_traceback_after_the_end_marker_of_training_is_a_failure_of_what_came_
     assert judged(tmp_path, steps(30), DONE, "evaluating", raised(OOM)).shape is Shape.OOM
 
 
+@pytest.mark.parametrize(("trained", "place"), [(0, "in an evaluation"), (5, "in the forward pass")])
+def test_memory_that_runs_out_behind_the_last_of_several_evaluations_ran_out_in_it(
+    tmp_path: Path, trained: int, place: str
+) -> None:
+    began, on = "***** Running Evaluation *****", [f"step {s} | loss 2.1000 | grad_norm 0.700" for s in range(30, 60)]
+    more = [f"step {s} | loss 2.0500 | grad_norm 0.700" for s in range(60, 60 + trained)]
+    verdict = judged(tmp_path, steps(30), began, on, began, more, raised(OOM, call="forward", file="/app/model.py"))
+    assert place in verdict.headline
+
+
 def test_a_table_of_exit_codes_alone_tells_of_a_death(tmp_path: Path) -> None:
     for rank in range(3):
         write(tmp_path, f"logs/x_1/attempt_0/{rank}/stdout.log", steps(30, f"rank={rank} "))
