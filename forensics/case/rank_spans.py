@@ -13,7 +13,7 @@ from forensics.patterns import lazily
 #: No job of today has more ranks; a larger number was misread.
 MOST_RANKS = 1_000_000
 _SHOWN_RANKS = 16
-_SINGULAR = MappingProxyType({"are": "is", "have": "has"})
+_SINGULAR = MappingProxyType({"are": "is", "have": "has", "do": "does"})
 _SPAN = lazily(r"(\d{1,7})(?:-(\d{1,7}))?")
 
 

@@ -73,9 +73,11 @@ def missing_dump(run: Run) -> Iterator[Clue]:
         return
     alive = {r: s for r, s in stacks(run).items() if r in missing}
     source = min(s for r, s in told.dumps.items() if r in best)
-    there = Evidence(source, Locator(), f"dumps of {ranks_text(sorted(best))}; none of {ranks_text(sorted(missing))}")
+    words = f"{ranks_do(sorted(best), 'report their collectives')}, {ranks_do(sorted(missing), 'do not')}"
+    there = Evidence(source, Locator(), words)
     dead, stalled = missing - alive.keys(), missing & alive.keys()
-    no_dump, stall = (dead, "no_dump", "left no dump"), (stalled, "host_stall_gil", "alive, yet wrote no dump")
+    no_dump = (dead, "no_dump", "left no record of a collective")
+    stall = (stalled, "host_stall_gil", "alive, yet wrote no dump")
     for group, cause, how in (no_dump, stall):
         if group:
             ranks = tuple(sorted(group))
