@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
@@ -89,10 +90,11 @@ def _connected(ray: Any, jobs: int | None) -> Generator[None]:  # noqa: ANN401 -
             address = os.environ.get(_ADDRESS)
             place = f"ray, the cluster at {address}" if address else "ray, a cluster of its own"
             raise PlaceError(place, OSError(printable(str(error), _MOST_CHARS)), help=_NO_CLUSTER) from error
-    try:
-        yield
-    finally:
-        ray.shutdown()
+    with contextlib.redirect_stdout(sys.stderr):  # a thread of ray prints there that a worker died
+        try:
+            yield
+        finally:
+            ray.shutdown()
 
 
 def _done(

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -117,6 +119,46 @@ def test_a_cluster_that_cannot_be_joined_is_told_as_the_machine_s_refusal(
     with pytest.raises(PlaceError, match=r"ray, the cluster at head:6379: The current node timed out") as refused:
         ingest_run(run, store=tmp_path / "place", spread=Spread(engine="ray"))
     assert refused.value.help == "look at the cluster, or leave --engine out"
+
+
+class RayInOneProcess:
+    """Does a task when it is waited for, and prints what happened to a worker, as ray does."""
+
+    exceptions = SimpleNamespace(RayError=KeyError)
+
+    def is_initialized(self) -> bool:
+        return False
+
+    def init(self, **_: object) -> None: ...
+
+    def shutdown(self) -> None: ...
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 1.0}
+
+    def remote(self, work: Callable[[str, bytes], bytes]) -> object:
+        asked = SimpleNamespace(remote=lambda *given: given)
+        self.work = work
+        return SimpleNamespace(options=lambda **_: asked)
+
+    def wait(self, pending: list[object], **_: object) -> tuple[list[object], list[object]]:
+        print("(raylet) A worker died or was killed while executing a task")  # noqa: T201 - as ray does
+        return pending[:1], pending[1:]
+
+    def get(self, given: tuple[str, bytes]) -> bytes:
+        return self.work(*given)
+
+
+def test_what_ray_prints_of_a_worker_that_died_is_no_part_of_the_answer(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cluster, "check", lambda: None)
+    monkeypatch.setattr(cluster, "optional", lambda *_: RayInOneProcess())
+    found = ingest_run(run, store=tmp_path / "place", spread=Spread(engine="ray"))
+    print("the answer")  # noqa: T201 - the next one to print
+    assert found.collect("metrics").equals(ingest_run(run).collect("metrics"), null_equal=True)
+    printed = capsys.readouterr()
+    assert (printed.out, "A worker died" in printed.err) == ("the answer\n", True)
 
 
 @NEEDS_RAY
