@@ -8,6 +8,7 @@ import polars as pl
 
 from forensics.case.joined.stores import Link, Match, Strand, stores_of
 from forensics.case.processes.attempts import attempts
+from forensics.case.series import metric_rows
 from forensics.case.steps import step_of
 from forensics.rules.kit import (
     Evidence,
@@ -34,7 +35,7 @@ def row_of(run: Run, strand: Strand, seq: int) -> Row | None:
         & pl.col("attempt").eq_missing(pl.lit(strand.attempt, dtype=pl.Int32))
         & pl.col("rank").eq_missing(pl.lit(strand.rank, dtype=pl.Int32))
     )
-    rows = run.scan("metrics").filter(own).head(1).collect()
+    rows = metric_rows(run, pl.col("name") == strand.name).filter(own).head(1).collect()
     return rows.row(0, named=True) if rows.height else None
 
 

@@ -103,6 +103,16 @@ def test_the_time_of_a_carrier_is_the_time_of_its_line() -> None:
     assert times.to_list() == [1750000000000000000 + n * 1000 for n in range(len(STEPS))]
 
 
+@pytest.mark.parametrize("time", [1750000000, 1750000000.0, 1750000000000, "1750000000000000", 1750000000000000000])
+def test_a_count_since_1970_is_told_by_its_digits(time: object) -> None:
+    assert wraps.opened(as_json(msg="x", ts=time, level="info").encode()).startswith(b"2025-06-15T15:06:40Z x\r")
+
+
+@pytest.mark.parametrize("time", ["soon", 17, "", None, "17500000000000000000000"])
+def test_what_is_no_time_is_left_out(time: object) -> None:
+    assert wraps.opened(as_json(msg="x", ts=time, level="info").encode()).startswith(b"x\r")
+
+
 def test_an_exception_in_a_field_beside_the_message_is_read() -> None:
     records = [as_json(event="step", step=n, loss=3 - n / 40, timestamp=stamp(n)) for n in range(1, 31)]
     last = as_json(event="failed", exception="\n".join(RAISED), timestamp=stamp(31), level="error")
