@@ -13,6 +13,8 @@ from forensics.store.packed import Packed
 
 #: What is no loss, whatever its course.
 _NO_LOSS = ("no_objective", "held_out_word", "part_of_loss", "names_a_split_only", "lowest_of")
+#: A longer step than this, in seconds without a unit, is one in milliseconds.
+_LONGEST_S = 60.0
 #: Of more words that no table knows, which of them is the loss cannot be told.
 _MOST_OWN_WORDS = 4
 #: Fewer numbers show no course.
@@ -41,6 +43,7 @@ def understood(table: Packed) -> Packed:
     alone |= {} if alone.keys() & {*losses} or known & {"loss", "eval_loss"} else _of_splits(table, unknown)
     if not {"loss", "eval_loss"} & (known | {*alone.values()}) and not any(map(_earns, known)):
         alone |= _by_its_course(table, [raw for raw in unknown if raw not in alone])
+    alone |= _of_waits(table, unknown) if "step_time_s" not in known else {}
     memories = {raw: name for raw in unknown if (name := counted(raw)) is not None}
     factors = _to_gib(table, memories)
     found = alone | {raw: memories[raw] for raw in factors}
@@ -59,6 +62,18 @@ def _of_splits(table: Packed, unknown: Iterable[str]) -> dict[str, str]:
     if values.is_finite().all() and not falls(values.to_list()):
         return {}
     return {own[0]: "loss"} | dict.fromkeys(held_out, "eval_loss")
+
+
+def _of_waits(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
+    """Give `Data 0.08 Batch 0.09` its meaning, the wait for a batch and the whole step: the whole is never less."""
+    waits = [raw for raw in unknown if stands_for("wait_for_a_batch", raw)]
+    steps = [raw for raw in unknown if stands_for("whole_of_a_step", raw)]
+    if len(waits) != 1 or len(steps) != 1:
+        return {}
+    wait, step = table.values_of(waits[0]), table.values_of(steps[0])
+    if len(wait) != len(step) or not ((wait >= 0) & (step >= wait) & (step < _LONGEST_S)).all() or step.equals(wait):
+        return {}
+    return {waits[0]: "data_time_s", steps[0]: "step_time_s"}
 
 
 def _earns(name: str) -> bool:

@@ -140,6 +140,23 @@ def test_beside_a_loss_or_a_reward_such_a_function_is_a_score_or_a_price() -> No
     assert named("mse", "mae") == ["mse", "mae"]
 
 
+def waits(*values: float, names: tuple[str, str] = ("Data", "Batch")) -> list[str]:
+    return keys_of(made(*names * (len(values) // 2), values=values))["name"].unique(maintain_order=True).to_list()
+
+
+def test_the_wait_for_a_batch_and_the_whole_step_are_told_by_the_whole_being_more() -> None:
+    assert waits(0.08, 0.09, 0.1, 0.1) == ["data_time_s", "step_time_s"]
+    assert waits(9.0, 59.0) == ["data_time_s", "step_time_s"]
+    assert waits(0.0, 0.3, names=("loading", "iter")) == ["data_time_s", "step_time_s"]
+
+
+@pytest.mark.parametrize(
+    "values", [(0.1, 0.09, 0.1, 0.2), (0.1, 0.1, 0.2, 0.2), (-1.0, 0.2), (math.nan, 0.2), (9.0, 60.0)]
+)
+def test_a_wait_that_is_no_part_of_the_step_has_no_meaning(values: tuple[float, ...]) -> None:
+    assert waits(*values) == ["Data", "Batch"]
+
+
 @pytest.mark.parametrize(
     ("printed", "gib"), [(48.0, 48.0), (300.0, 300.0), (51_200.0, 50.0), (307_200.0, 300.0), (48.0 * 2**30, 48.0)]
 )
