@@ -7,22 +7,23 @@ from pathlib import Path
 
 from .conftest import Call
 
-CONFIG = '[metrics]\n"my/objective" = "loss"\n'
+CONFIG = '[metrics]\n"my/amount" = "loss"\n'
 
 
-def a_run(folder: Path) -> Path:
-    """A run whose objective becomes NaN at step 50, printed under a name that says nothing."""
-    values = [3.0 - step / 100 if step < 50 else float("nan") for step in range(1, 61)]
-    rows = [json.dumps({"step": step, "my/objective": v, "lr": 1e-4}) for step, v in enumerate(values, start=1)]
+def a_run(folder: Path, *, last: float = float("nan")) -> Path:
+    """A run whose objective becomes NaN, or `last`, at step 50, printed under a name that says nothing."""
+    values = [3.0 - step / 100 if step < 50 else last for step in range(1, 61)]
+    rows = [json.dumps({"step": step, "my/amount": v, "lr": 1e-4}) for step, v in enumerate(values, start=1)]
     (folder / "metrics.jsonl").write_text("\n".join(rows) + "\n")
     return folder / "metrics.jsonl"
 
 
 def test_a_name_that_says_nothing_is_read_and_not_recognised(call: Call, tmp_path: Path) -> None:
-    done = call("triage", a_run(tmp_path))
+    assert call("triage", a_run(tmp_path)).out.startswith("SUSPECT  nan")
+    done = call("triage", a_run(tmp_path, last=2.5))
     assert done.out.startswith("CANNOT SAY")
     told = " ".join(done.out.split())
-    assert "1 metric read and not recognised: my/objective; [metrics] in forensics.toml names them" in told
+    assert "1 metric read and not recognised: my/amount; [metrics] in forensics.toml names them" in told
 
 
 def test_a_name_that_the_configuration_gives_is_judged_by_each_command(call: Call, tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_a_name_that_the_configuration_gives_is_judged_by_each_command(call: Cal
 
 
 def test_a_name_that_no_analysis_reads_is_refused_with_the_nearest(call: Call, tmp_path: Path) -> None:
-    Path("forensics.toml").write_text('[metrics]\n"my/objective" = "los"\n')
+    Path("forensics.toml").write_text('[metrics]\n"my/amount" = "los"\n')
     done = call("triage", a_run(tmp_path))
     assert done.code == 2
     assert "no analysis reads 'los' (did you mean 'loss'?)" in done.err
