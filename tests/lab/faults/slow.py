@@ -59,7 +59,7 @@ ROWS = (
     Fault("slow-straggler-told", SOFT, "slowdown", ("straggler",), ("rank", "host", "device"), ranks=(2, 4), culprit=True, ends="done",
           trainers=("logging",), numbers={"times": (5.0, 8.0)}, shown=slower),
     # each evaluation takes longer than the one before
-    Fault("slow-evals", SOFT, "slowdown", ("periodic_pauses", "stalls"), ("eval",), needs("evaluating"), onset=False, eval_every=(8, 10), ends="done",
+    Fault("slow-evals", SOFT, "slowdown", ("slow_evaluations", "periodic_pauses", "stalls"), ("eval",), needs("evaluating"), onset=False, eval_every=(8, 10), ends="done",
           numbers={"seconds": (1.2, 2.0)}, shown=timed),
     Fault("slow-saves", SOFT, "slowdown", ("periodic_pauses", "stalls"), ("checkpoint", "save"), needs("saving"), onset=False, ends="done",
           numbers={"seconds": (0.8, 1.4)}, shown=timed),
