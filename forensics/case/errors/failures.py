@@ -34,6 +34,8 @@ _WORKER = lazily(r"^\W*\((?P<name>\w[\w.:]{0,120}) pid=(?P<pid>\d{1,10})\b")
 #: An error that is raised so often, over such a time, is caught each time.
 _OFTEN = 5
 _LASTING_NS = 60_000_000_000
+#: What a function of one rank caught and printed: a dump of PyTorch's debug server failed three times in 10 s.
+_CAUGHT_OFTEN, _CAUGHT_NS = 3, 5_000_000_000
 
 
 @derived
@@ -167,9 +169,9 @@ def _recurring(failures: Sequence[Failure]) -> frozenset[Failure]:
     """Give the own errors that a program raised again and again: it outlived them.
 
     Either by the clock of its log, over minutes and the same class each time: ranks that fail together do so within
-    seconds, and where a launcher tells of an end, groups of workers are started again and fail alike. Or by the name
-    and the process that Ray puts before a line: a process that raises twice has outlived the first error, and so have
-    the other workers of that name.
+    seconds, and where a launcher tells of an end, groups of workers are started again and fail alike; what a function
+    caught and printed was outlived after seconds. Or by the name and the process that Ray puts before a line: a process
+    that raises twice has outlived the first error, and so have the other workers of that name.
     """
     ended = {f.source for f in failures if f.weight in (Weight.WRAPPER, Weight.STOP)}
     alike: dict[tuple[str, ...], list[Failure]] = {}
@@ -180,9 +182,16 @@ def _recurring(failures: Sequence[Failure]) -> frozenset[Failure]:
         alike.setdefault((failure.source, failure.exception), []).append(failure)
         if (worker := _WORKER.match(failure.quote)) is not None:
             workers.setdefault((failure.source, worker["name"]), []).append((worker["pid"], failure))
-    lasting = [f for found in alike.values() if len(found) >= _OFTEN and _span_ns(found) >= _LASTING_NS for f in found]
+    lasting = [f for found in alike.values() if _outlived(found) for f in found]
     twice = [found for found in workers.values() if len(found) > len({pid for pid, _ in found})]
     return frozenset((*lasting, *(failure for found in twice for _, failure in found)))
+
+
+def _outlived(found: Sequence[Failure]) -> bool:
+    """Whether errors of one class and source came so often, and over such a time, that each was caught."""
+    caught = all(f.caught for f in found) and len({f.rank for f in found}) == 1 and found[0].rank is not None
+    often, lasting_ns = (_CAUGHT_OFTEN, _CAUGHT_NS) if caught else (_OFTEN, _LASTING_NS)
+    return len(found) >= often and _span_ns(found) >= lasting_ns
 
 
 def _span_ns(found: Sequence[Failure]) -> int:

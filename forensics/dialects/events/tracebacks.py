@@ -112,6 +112,7 @@ class Traceback(Struct):
     chain: bool = False
     deep: int = 0
     outer: str = ""
+    logged: bool = False
     stack: list[str] = field(default_factory=list[str])
 
     @property
@@ -126,9 +127,10 @@ class Traceback(Struct):
 
     @property
     def caught(self) -> bool:
-        """Whether a function of the program printed it: an exception that nobody catches begins at the entry."""
+        """Whether a function printed it, of the program or by a logger: one that nobody catches begins at the entry."""
         file, _, function = self.outer.rpartition(" in ")
-        return bool(file) and function not in _ENTRIES and not function.startswith(_CELLS) and not is_library(file)
+        begins = function in _ENTRIES or function.startswith(_CELLS)
+        return bool(file) and not begins and (self.logged or not is_library(file))
 
     def attrs(self) -> dict[str, str]:
         """As the strings of an event."""
@@ -180,6 +182,7 @@ def read(head: str, lines: Sequence[str], lead: re.Pattern[str] | None = None) -
     words = re.compile(_NUMBER.sub(r"\\d+", re.escape(before)) if before.strip() else "")
     for number, line in enumerate(lines, start=1):
         rest, speaker = _body(_ANSI.sub("", line), lead, words)
+        found.logged = found.logged or (bool(before.strip()) and len(rest) + len(before) <= len(line))
         if rank is not None and speaker != rank:
             continue
         if forward and not rest.startswith("  "):

@@ -128,6 +128,22 @@ def test_a_rank_that_left_with_0_is_in_no_list_and_was_not_killed(tmp_path: Path
     assert (verdict.culprits, verdict.cause) == ((1,), "early_exit")
 
 
+def logged(second: int) -> list[str]:
+    """What a library's logger prints of an exception that it caught, each line behind the same stamp."""
+    lines = ["Traceback (most recent call last):", '  File "/env/site-packages/torch/debug.py", line 303, in _run']
+    return [f"E0615 15:10:{second:02d}.132000 18 torch/debug.py:305] {line}" for line in (*lines, "KeyError: ('0', 0)")]
+
+
+@pytest.mark.parametrize(("seconds", "outlived"), [((0, 2, 5), True), ((0, 2, 4), False), ((0, 9), False)])
+def test_what_a_rank_logged_three_times_over_five_seconds_it_outlived(
+    tmp_path: Path, seconds: tuple[int, ...], outlived: bool
+) -> None:
+    dumps = [line for second in seconds for line in logged(second)]
+    write(tmp_path, "logs/x_1/attempt_0/0/stderr.log", *dumps, *["the step goes on"] * 30)
+    write(tmp_path, "logs/x_1/attempt_0/0/stdout.log", steps(30))
+    assert ("KeyError" in triage(tmp_path).verdict.headline) is not outlived
+
+
 def test_a_rank_that_the_launcher_had_to_end_did_not_leave_with_0(tmp_path: Path) -> None:
     write(tmp_path, "logs/x_1/attempt_0/0/stderr.log", waits(0, "all_reduce", GONE))
     write(tmp_path, "logs/x_1/attempt_0/0/stdout.log", steps(30))
