@@ -12,8 +12,6 @@ SUFFIXES: Mapping[str, float] = MappingProxyType(
     {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
 )
 
-#: A comma that parts no thousands, as it is written where the decimals are behind a comma; `1,234` may be either.
-DECIMAL_COMMA = r"^[-+]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?:[eE][-+]?\d+)?$"
 _ONE_COMMA = r"^([-+]?\d+),(\d+(?:[eE][-+]?\d+)?)$"
 
 
@@ -36,16 +34,15 @@ def _spelled(text: pl.Expr) -> pl.Expr:
     )
 
 
-def floats(text: pl.Series) -> pl.Series:
+def floats(text: pl.Series, *, comma: bool = False) -> pl.Series:
     """Printed numbers as Float64; null stays null, what is no number becomes null, nan and ±inf are kept.
 
     Each round is dearer than the one before and sees only what that one refused: a cast, a cast without thousands
-    separators, and the odd spellings. One comma that can part no thousands shows that commas part decimals here.
+    separators, and the odd spellings. `comma`: decimals are behind a comma.
     """
-    plain = text.cast(pl.Float64, strict=False)
-    if plain.null_count() != text.null_count() and text.str.contains(DECIMAL_COMMA).any():
+    if comma:
         text = text.str.replace(_ONE_COMMA, "$1.$2")
-        plain = text.cast(pl.Float64, strict=False)
+    plain = text.cast(pl.Float64, strict=False)
     for reader in (_without_commas, _spelled):
         if plain.null_count() == text.null_count():
             return plain

@@ -49,6 +49,8 @@ _ANY, _NO_TASK = lazily(MAYBE), lazily(_MAYBE)
 _TASK_LINE = lazily(_TASK)
 _ENOUGH = 3
 _LEADS = tuple(lazily(pattern) for pattern, _ in table_rows("forensics.dialects", "leads.tsv"))
+#: A lead holds a time of day, or milliseconds since 1970.
+_TIMED = lazily(r".{0,80}?\d\d:\d\d|1\d{12}")
 #: A carrier leads all lines; the others were cut where the log was taken out of it.
 _LED_SHARE, _LED_LINES, _MOST_LINES = 0.98, 5, 256
 #: So many lines are looked at one by one in less time than a search over a column takes to begin.
@@ -60,6 +62,8 @@ def lead_of(parts: Sequence[bytes]) -> re.Pattern[str] | None:
     every = [line for part in parts for line in part.split(b"\n") if line.strip()]
     lines = [line.decode("utf-8", "replace") for line in every[:: len(every) // _MOST_LINES + 1]]
     least = max(_LED_LINES, _LED_SHARE * len(lines))
+    if sum(map(bool, map(_TIMED.match, lines))) < least:  # most logs: no row is compiled
+        return None
     return next((lead for lead in _LEADS if sum(map(bool, map(lead.match, lines))) >= least), None)
 
 
@@ -100,12 +104,19 @@ def strip(frame: pl.DataFrame, *, tasks: bool = True, lead: re.Pattern[str] | No
     maybe = _ANY if tasks else _NO_TASK
     lines: list[str] = (text if near is None else text.gather(near)).to_list()
     places = range(len(lines)) if near is None else near.to_list()
-    begins = [(at, line) for at, line in zip(places, lines, strict=True) if lead is not None or maybe.match(line)]
-    found = [(at, line, *split(line, lead)) for at, line in begins]
+    found: list[tuple[int, str, int | None]] = []
+    for at, line in zip(places, lines, strict=True):
+        led = lead.match(line) if lead is not None else None
+        rest = line[led.end() :] if led is not None else line
+        if maybe.match(rest) is not None:
+            prefix, rank = split(rest)
+            found.append((at, rest[len(prefix) :], rank))
+        elif led is not None:
+            found.append((at, rest, None))
     frame = frame.hstack([text.alias("raw")])
     if found:
-        at = [at for at, *_ in found]
-        text = text.scatter(at, [line[len(prefix) :] for _, line, prefix, _ in found])
-        ranks = ranks.scatter(at, [rank for *_, rank in found])
+        rows = [at for at, _, _ in found]
+        text = text.scatter(rows, [rest for _, rest, _ in found])
+        ranks = ranks.scatter(rows, [rank for _, _, rank in found])
         frame = frame.replace_column(frame.columns.index("text"), text)
     return frame.hstack([ranks])

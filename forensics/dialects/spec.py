@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 N = r"[-+]?(?:\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN](?:\.0)?|[iI]nf(?:inity)?(?:\.0|E)?)"
 #: The same with a magnitude suffix (k K M G B T P E), as human_format writers print it.
 NS = N + r"[kKMGBTPE]?"
+#: A whole cell whose comma parts decimals; `1,234` may be a thousand and shows nothing.
+DECIMAL_COMMA = r"^[-+]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?:[eE][-+]?\d+)?$"
 
 RESERVED = ("step", "epoch", "epochs", "iter", "iters", "max_steps", "rank", "path", "t", "tail")
 
@@ -62,6 +64,7 @@ class Line(Struct, frozen=True):
     number of batches, so that `step` counts optimizer updates the way the metric lines of the same dialect do.
     `names` overrides the canonical names of groups and tail keys; a key mapped to None is dropped.
     `carry`: a match without a step takes the step of the nearest earlier match of this dialect that has one.
+    `comma`: decimals are behind a comma.
     """
 
     meaning: Meaning
@@ -71,6 +74,7 @@ class Line(Struct, frozen=True):
     names: Mapping[str, Name | None] = field(default_factory=dict[str, "Name | None"])
     step_offset: int = 0
     carry: bool = False
+    comma: bool = False
 
 
 class Nan(Struct, frozen=True):

@@ -11,15 +11,11 @@ import orjson
 from forensics.io.tables import table_rows
 from forensics.patterns import lazily
 
-
-def _keys(holds: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        tuple(key.split(".")) for key, what, _ in table_rows("forensics.dialects", "wraps.tsv") if what == holds
-    )
-
-
-_LINES, _TIMES, _LEVELS, _ERRORS = map(_keys, ("line", "time", "level", "error"))
-_ASIDE = frozenset(key[-1] for key in (*_keys("aside"), *_LEVELS, *_TIMES))
+_ROWS = [(tuple(key.split(".")), holds) for key, holds, _ in table_rows("forensics.dialects", "wraps.tsv")]
+_LINES, _TIMES, _LEVELS, _ERRORS, _NUMBERS = (
+    tuple(key for key, what in _ROWS if what == holds) for holds in ("line", "time", "level", "error", "aside")
+)
+_ASIDE = frozenset(key[-1] for key in (*_NUMBERS, *_LEVELS, *_TIMES))
 _HOLDS = lazily(b'"(?:' + "|".join(dict.fromkeys(key[-1] for key in _LINES)).encode() + rb')"[ \t]*:')
 #: A rank, or what another carrier put before the object, is shorter.
 _BEFORE_BYTES = 120

@@ -14,9 +14,6 @@ from forensics.analyses.hang.collectives import Entry, Key, Recorded, entry_of, 
 from forensics.analyses.hang.complaints import complaints
 from forensics.store.run import Run, derived
 
-#: What the peer of an operation posts.
-_OTHER_SIDE: Mapping[str, str] = {"send": "recv", "recv": "send"}
-
 
 class Wait(Struct, frozen=True):
     """Ranks that wait in one operation, and the ranks that they wait for."""
@@ -76,11 +73,13 @@ def _collective_waits(told: Recorded) -> Iterator[Wait]:
 
 def _p2p_waits(told: Recorded) -> Iterator[Wait]:
     pending = [entry for entries in told.pending.values() for entry in entries]
-    posted = {(entry.rank, entry.peer, entry.key, entry.op) for entry in pending if entry.peer is not None}
+    posted: dict[tuple[int, int | None, Key], set[str]] = {}
+    for entry in pending:
+        posted.setdefault((entry.rank, entry.peer, entry.key), set()).add(entry.op)
     seen: set[tuple[int, int]] = set()
     for entry in pending:
         rank, peer = entry.rank, entry.peer
-        if peer is None or (rank, peer) in seen or (peer, rank, entry.key, _OTHER_SIDE.get(entry.op)) in posted:
+        if peer is None or (rank, peer) in seen or posted.get((peer, rank, entry.key), set()) - {entry.op}:
             continue
         seen.add((rank, peer))
         yield Wait(entry.key[0], entry.p2p_seq or entry.seq, entry.op, (rank,), (peer,), entry)

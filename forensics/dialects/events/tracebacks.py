@@ -160,11 +160,12 @@ def _innermost(stack: Sequence[str]) -> str:
     return orjson.dumps(stack[: -_STACK - 1 : -1]).decode() if len(stack) > 1 else ""
 
 
-def _body(line: str, lead: re.Pattern[str] | None, words: re.Pattern[str]) -> tuple[str, int | None]:
-    """A line without its prefixes and without the `words` before them that are those of the head; and its rank."""
+def _body(line: str, lead: re.Pattern[str] | None, words: re.Pattern[str]) -> tuple[str, int | None, int]:
+    """A line without its prefixes and the `words` of the head behind them; its rank, and how long those words are."""
     prefix, rank = prefixes.split(line, lead)
     begin = words.match(line, len(prefix))
-    return line[begin.end() if begin is not None else len(prefix) :], rank
+    end = begin.end() if begin is not None else len(prefix)
+    return line[end:], rank, end - len(prefix)
 
 
 def read(head: str, lines: Sequence[str], lead: re.Pattern[str] | None = None) -> Traceback:
@@ -181,8 +182,8 @@ def read(head: str, lines: Sequence[str], lead: re.Pattern[str] | None = None) -
     found, forward = Traceback(rank=rank), FORWARD in head
     words = re.compile(_NUMBER.sub(r"\\d+", re.escape(before)) if before.strip() else "")
     for number, line in enumerate(lines, start=1):
-        rest, speaker = _body(_ANSI.sub("", line), lead, words)
-        found.logged = found.logged or (bool(before.strip()) and len(rest) + len(before) <= len(line))
+        rest, speaker, worded = _body(_ANSI.sub("", line), lead, words)
+        found.logged = found.logged or worded > 0
         if rank is not None and speaker != rank:
             continue
         if forward and not rest.startswith("  "):

@@ -20,7 +20,7 @@ from msgspec import Struct
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
 from forensics.dialects.names import measured, of_pair
-from forensics.dialects.spec import NS, RESERVED, Line, N, Name
+from forensics.dialects.spec import DECIMAL_COMMA, NS, RESERVED, Line, N, Name
 from forensics.patterns import lazily
 
 _MAX_FIRST, _MAX_GAP = 120, 60
@@ -104,9 +104,10 @@ def as_line(family: Family) -> Line:
             parts.append(part)
             literals.append(literal)
     meaning = "metrics" if family.is_metric else "progress"
+    comma = any(re.match(DECIMAL_COMMA, cell.text) for column in family.columns for cell in column.cells)
     if family.pattern:
-        return Line("metrics", family.needle, family.pattern, names=names)
-    return Line(meaning, _needle(literals), "".join(parts), names=names)
+        return Line("metrics", family.needle, family.pattern, names=names, comma=comma)
+    return Line(meaning, _needle(literals), "".join(parts), names=names, comma=comma)
 
 
 def _named(column: Column, before: str) -> Name:

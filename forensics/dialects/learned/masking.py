@@ -11,10 +11,9 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from forensics.dialects._numbers import DECIMAL_COMMA
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.names import table
-from forensics.dialects.spec import N
+from forensics.dialects.spec import DECIMAL_COMMA, N
 from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.patterns import lazily
 

@@ -12,6 +12,7 @@ from typing import cast
 
 from msgspec import Struct, field
 
+from forensics.dialects.spec import DECIMAL_COMMA
 from forensics.errors import InputError
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import Line, lines_of
@@ -27,8 +28,7 @@ NUMBER_CHARS = 64
 FLOAT_HOLDS = 1 << 53
 _INT64 = range(-(1 << 63), 1 << 63)
 _WHOLE = lazily(r"\s*[-+]?\d+\s*", re.ASCII)
-#: Decimals behind a comma; `1,234` may be a thousand and is no number here.
-_COMMA = lazily(r"[-+]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))", re.ASCII)
+_COMMA = lazily(DECIMAL_COMMA, re.ASCII)
 Path = tuple[str | int, ...]
 Span = tuple[int, int]
 
@@ -232,7 +232,7 @@ def number(cell: object) -> float | None:
         try:
             found = float(cell)
         except ValueError:
-            return float(cell.replace(",", ".")) if "," in cell and _COMMA.fullmatch(cell.strip()) else None
+            return float(cell.replace(",", ".")) if "," in cell and _COMMA.match(cell.strip()) else None
         return found if -FLOAT_HOLDS < found < FLOAT_HOLDS or not _WHOLE.fullmatch(cell) else _exact(int(cell))
     return None
 

@@ -63,10 +63,10 @@ CARRIERS: dict[str, Callable[[int, str], str]] = {
 }
 
 
-def read(lines: list[str]) -> dict[str, pl.DataFrame]:
+def read(lines: list[str], piece_bytes: int = 1 << 23) -> dict[str, pl.DataFrame]:
     opened = opened_bytes("train.log", "".join(f"{line}\n" for line in lines).encode())
     sink = SourceSink(opened.source)
-    text_log.read(opened, sink)
+    text_log.read(opened, sink, piece_bytes=piece_bytes)
     return sink.frames()
 
 
@@ -84,6 +84,18 @@ def test_what_ended_a_run_is_read_behind_whatever_carried_its_log(
     said = json.loads(failure["attrs"])
     assert (said["exitcode"], said["host"], said["root_cause"]) == ("-9", "node7", "yes")
     assert failure["rank"] == 3
+
+
+@pytest.mark.parametrize("carried", CARRIERS.values(), ids=list(CARRIERS))
+def test_pieces_of_any_size_give_the_rows_of_the_whole(carried: Callable[[int, str], str]) -> None:
+    lines = [carried(n, line) for n, line in enumerate([*STEPS, *RAISED, *STEPS, "Killed"])]
+    whole = read(lines)
+    for piece_bytes in (2000, 700, 300):
+        pieces = read(lines, piece_bytes)
+        assert pieces.keys() == whole.keys()
+        for table, rows in whole.items():
+            order = ["line", "byte", *(name for name in ("code", "raw_name") if name in rows.columns)]
+            assert pieces[table].sort(order).equals(rows.sort(order)), table
 
 
 def test_a_loggers_words_before_a_head_come_again_with_other_numbers() -> None:

@@ -15,6 +15,9 @@ from forensics.dialects.learned.generic import learn
 from forensics.dialects.learned.masking import slots
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
+from forensics.formats.text import log as text_log
+from forensics.io.reading import opened_bytes
+from forensics.store.sink import SourceSink
 
 STEPS = range(10, 130, 10)
 
@@ -616,3 +619,14 @@ def test_a_batch_of_an_epoch_in_brackets_is_no_decimal() -> None:
 def test_a_table_parted_by_blanks_may_name_its_loss_by_its_formula() -> None:
     rows = [f"{step:8d}{step * 0.5:10.4f}{0.25:8.3f}" for step in STEPS]
     assert series([f"{'step':>8}{'xent':>10}{'top1':>8}", *rows], "loss") == expected(0.5)
+
+
+@pytest.mark.parametrize("piece_bytes", [1 << 23, 300, 90])
+def test_decimals_behind_a_comma_are_those_of_the_file_and_not_of_a_piece(piece_bytes: int) -> None:
+    losses = [3.214 - at * 0.0325 for at in range(90)]
+    lines = [f"Schritt {at} Verlust {loss:.3f}".replace(".", ",") for at, loss in enumerate(losses, start=1)]
+    opened = opened_bytes("train.log", "".join(f"{line}\n" for line in lines).encode())
+    sink = SourceSink(opened.source)
+    text_log.read(opened, sink, piece_bytes=piece_bytes)
+    read_values = sink.frames()["metrics"].filter(raw_name="Verlust")["value"].to_list()
+    assert read_values == [round(loss, 3) for loss in losses]
