@@ -20,8 +20,8 @@ _HOLDS = lazily(b'"(?:' + "|".join(dict.fromkeys(key[-1] for key in _LINES)).enc
 #: A rank, or what another carrier put before the object, is shorter.
 _BEFORE_BYTES = 120
 _STAMPED = lazily(rb"\d:\d\d")
-#: Digits before the point of a time in seconds since 1970, and how many times smaller its unit is.
-_UNITS = {10: 1, 13: 10**3, 16: 10**6, 19: 10**9}
+#: By the digits of a time since 1970: units in a second, and how fine it is written, alike each time.
+_UNITS = {10: (1, "seconds"), 13: (10**3, "milliseconds"), 16: (10**6, "microseconds"), 19: (10**9, "microseconds")}
 
 
 def opened(data: bytes) -> bytes:
@@ -71,8 +71,9 @@ def _has_numbers(carrier: Mapping[str, object]) -> bool:
 def _time(value: object) -> str:
     """A time as text: as it is written, or in UTC where it is a count since 1970."""
     text = str(value) if isinstance(value, str | int | float) else ""
-    whole, _, _ = text.partition(".")
+    whole, point, _ = text.partition(".")
     if not whole.isdigit() or len(whole) not in _UNITS:
         return text if ":" in text else ""
-    seconds = float(text) / _UNITS[len(whole)]
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    units, fine = _UNITS[len(whole)]
+    said = datetime.fromtimestamp(float(text) / units, UTC)
+    return said.isoformat(timespec="microseconds" if point else fine).replace("+00:00", "Z")
