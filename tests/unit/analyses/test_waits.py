@@ -1,0 +1,57 @@
+"""Who waits for whom in sends and receives."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from forensics.analyses.hang.waits import wait_graph
+from forensics.store.run import run_of
+
+#: Source, destination and operation of what a rank holds pending.
+Pending = tuple[int, int, int, str]
+
+
+def waits(*pending: Pending, ranks: int = 3) -> tuple[list[tuple[int, int]], bool]:
+    """Give each rank that waits with the one it waits for, and whether they wait in a ring."""
+    rows = [
+        {
+            "source": f"fr{rank}.json",
+            "rank": rank,
+            "group": "g0",
+            "seq": 41,
+            "state": "started",
+            "op": op,
+            "ranks": json.dumps(list(range(ranks))),
+            "attrs": json.dumps({"src": source, "dst": to, "p2p": True}),
+            "p2p_seq": 3,
+            "in_sizes": "[[8]]",
+            "dtype": "float32",
+            "site": None,
+            "stack": None,
+        }
+        for rank, source, to, op in pending
+    ]
+    types = {"rank": pl.Int32, "seq": pl.Int64, "p2p_seq": pl.Int64}
+    graph = wait_graph(run_of("run", {"collectives": pl.DataFrame(rows).cast(types)}))
+    return sorted((wait.waiting[0], wait.awaited[0]) for wait in graph.waits), graph.cyclic
+
+
+@pytest.mark.parametrize(
+    ("pending", "graph"),
+    [
+        (((0, 0, 1, "send"), (1, 0, 1, "recv")), ([], False)),
+        (((0, 0, 1, "send"),), ([(0, 1)], False)),
+        (((0, 0, 1, "send"), (1, 1, 0, "send")), ([(0, 1), (1, 0)], True)),
+        (((0, 1, 0, "recv"), (1, 0, 1, "recv")), ([(0, 1), (1, 0)], True)),
+        (((0, 1, 0, "recv"), (1, 2, 1, "recv"), (2, 0, 2, "recv")), ([(0, 1), (1, 2), (2, 0)], True)),
+        (((0, 1, 0, "recv"), (1, 2, 1, "recv")), ([(0, 1), (1, 2)], False)),
+    ],
+    ids=["both sides", "one side", "both send", "both receive", "a ring", "a chain"],
+)
+def test_only_the_other_side_of_the_same_pair_answers_a_send_or_a_receive(
+    pending: tuple[Pending, ...], graph: tuple[list[tuple[int, int]], bool]
+) -> None:
+    assert waits(*pending) == graph
