@@ -104,6 +104,13 @@ def test_a_loggers_words_before_a_head_come_again_with_other_numbers() -> None:
     assert json.loads(raised["attrs"])["message"] == "'mill'"
 
 
+def test_a_rank_between_a_carriers_stamp_and_an_error_is_read() -> None:
+    lines = [
+        f"{stamp(n)} {line}" for n, line in enumerate([*STEPS, "[default2]:RuntimeError: CUDA error: out of memory"])
+    ]
+    assert read(lines)["events"].filter(pl.col("code") != "last_line")["rank"].unique().to_list() == [2]
+
+
 def test_a_killed_process_is_seen_behind_a_stamp() -> None:
     lines = [f"{stamp(n)} {line}" for n, line in enumerate([*STEPS, "Killed"])]
     assert "killed" in " ".join(read(lines)["events"]["code"])

@@ -621,6 +621,13 @@ def test_a_table_parted_by_blanks_may_name_its_loss_by_its_formula() -> None:
     assert series([f"{'step':>8}{'xent':>10}{'top1':>8}", *rows], "loss") == expected(0.5)
 
 
+def test_a_table_and_an_epoch_have_their_decimals_behind_a_comma_too() -> None:
+    rows = [f"{step:8d}{1.5 - step / 100:10.3f}".replace(".", ",") for step in STEPS]
+    assert series([f"{'step':>8}{'loss':>10}", *rows], "loss") == [(step, round(1.5 - step / 100, 3)) for step in STEPS]
+    lines = [f"epoch {step / 40:.3f} loss {step / 80:.4f}".replace(".", ",") for step in STEPS]
+    assert read(lines)["epoch"].to_list() == [step / 40 for step in STEPS]
+
+
 @pytest.mark.parametrize("piece_bytes", [1 << 23, 300, 90])
 def test_decimals_behind_a_comma_are_those_of_the_file_and_not_of_a_piece(piece_bytes: int) -> None:
     losses = [3.214 - at * 0.0325 for at in range(90)]

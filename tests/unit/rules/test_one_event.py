@@ -144,6 +144,16 @@ def test_what_a_rank_logged_three_times_over_five_seconds_it_outlived(
     assert ("KeyError" in triage(tmp_path).verdict.headline) is not outlived
 
 
+@pytest.mark.parametrize("ranks", [(None, None, None), (0, 0, 1)])
+def test_what_several_ranks_or_an_unknown_one_logged_is_not_outlived(
+    tmp_path: Path, ranks: tuple[int | None, ...]
+) -> None:
+    before = ["" if rank is None else f"[rank{rank}]: " for rank in ranks]
+    dumps = [f"{rank}{line}" for second, rank in zip((0, 2, 5), before, strict=True) for line in logged(second)]
+    write(tmp_path, "train.log", steps(30), *dumps, *["the step goes on"] * 30)
+    assert "KeyError" in triage(tmp_path).verdict.headline
+
+
 def test_a_rank_that_the_launcher_had_to_end_did_not_leave_with_0(tmp_path: Path) -> None:
     write(tmp_path, "logs/x_1/attempt_0/0/stderr.log", waits(0, "all_reduce", GONE))
     write(tmp_path, "logs/x_1/attempt_0/0/stdout.log", steps(30))
