@@ -13,6 +13,7 @@ from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import jump_before
 from forensics.analyses.learning.spike_cause import Common, common_cause
+from forensics.analyses.learning.spikes import Spike
 from forensics.case.curves.loss import Curve
 from forensics.rules.kit import Finding, Findings, Run, Severity, at_step, number, onset_at, proof, rule
 from forensics.stats.spread import Floats, median_of
@@ -204,8 +205,37 @@ def _shift(run: Run, loss: Loss) -> Departure | None:
 
 #: So many large ones are no accident of a single batch where they share a cause, and severe ones in any case.
 _FREQUENT, _SEVERE = 3, 2.5
+#: A burst that no noise and no new data makes, and records at the end that tell the level after it.
+_FAR_OUT, _LAST = 100.0, 5
 #: A severe one that holds the loss up for this share of all records has cost as much of the run.
 _COSTLY = 0.2
+
+
+def _spikes_of(run: Run, loss: Loss) -> tuple[Spike, ...]:
+    """Give the spikes of a loss, with a burst after which it learned on without finding its level again."""
+    course, gone = loss.course, loss.gone
+    if course is None or gone is None:
+        return course.spikes if course is not None else ()
+    bursts = gone.how in {"jump", "spike"} and gone.size >= _FAR_OUT and gone.slope < 0
+    lasting = (Spike(gone.onset, gone.size, None),) if bursts and _judge(run, loss) is None else ()
+    return course.spikes + lasting
+
+
+def _lasting(curve: Curve, spike: Spike) -> Finding:
+    first, last = curve.row(spike.index), curve.step(spike.index - 1)
+    top = float(curve.values[spike.index :].max())
+    best, final = float(curve.values[: spike.index].min()), median_of(curve.values[-_LAST:])
+    return loss_spike.finding(
+        f"{curve.raw_name} burst to {top:.4g} at {at_step(first['at'])}, and fell again to {final:.4g}"
+        f" (before: {best:.4g})",
+        "one update threw the weights off; what followed is learned anew",
+        proof(first, curve.row(spike.index - 1), curve.row(-1)),
+        onset_at(first, last),
+        severity="warning",
+        confidence="medium",
+        cause="loss_spike",
+        numbers={"spikes": 1, "peak": number(spike.peak), "best": best, "final": final},
+    )
 
 
 @rule("LRN003 loss-spike-recovered", "metrics facts", config=Limits)
@@ -213,19 +243,22 @@ def loss_spike(run: Run) -> Findings:
     """Note the spikes of the curve that has most of them."""
     if reinforced(run):
         return
-    known = [(one.curve, one.course.spikes) for one in losses(run) if one.course is not None and one.course.spikes]
+    known = [(one.curve, spikes) for one in losses(run) if (spikes := _spikes_of(run, one))]
     if not known:
         return
     curve, spikes = max(known, key=lambda pair: len(pair[1]))
     worst = max(spikes, key=lambda s: s.peak)
+    if worst.recovered is None:
+        yield _lasting(curve, worst)
+        return
     first = curve.row(worst.index)
-    back = worst.recovered or worst.index
+    back = worst.recovered
     name = curve.raw_name
     many = f"{len(spikes)} spikes of {name}, the highest" if len(spikes) > 1 else f"a spike of {name}"
     major = [spike for spike in spikes if spike.peak >= _MAJOR]
     cause, shared = common_cause(run, curve, major, Common()) if len(major) >= _FREQUENT else ("", "")
     severe = [spike for spike in spikes if spike.peak >= _SEVERE]
-    longest = max(((spike.recovered or spike.index) - spike.index for spike in severe), default=0)
+    longest = max(((spike.recovered or len(curve)) - spike.index for spike in severe), default=0)
     rise = sum(log(spike.peak) for spike in severe)
     warns = bool(cause) or rise >= _FREQUENT * log(_SEVERE) or longest >= _COSTLY * len(curve)
     later = f"{back - worst.index} records" if back - worst.index != 1 else "a record"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.model import Finding
-from forensics.rules.learning.departures import diverged
+from forensics.rules.learning.departures import diverged, loss_spike
 from forensics.rules.learning.overfit import overfit
 from forensics.rules.learning.standstill import frozen_loss
 from forensics.store.run import Run, run_of
@@ -53,6 +53,15 @@ def test_a_spike_that_recovers_is_no_divergence() -> None:
     values = falling(120)
     values[60:63] = [30.0, 20.0, 9.0]
     assert list(diverged(losses(values))) == []
+
+
+@pytest.mark.parametrize(("times", "told"), [(1e9, [60]), (50.0, [])])
+def test_a_burst_that_is_learned_anew_is_told_with_the_level_before_it(times: float, told: list[int]) -> None:
+    learned = [3.0 * 0.9**i + 0.004 for i in range(60)]
+    anew = [times * 0.004 * 0.5**i + 0.2 * 0.97**i + 0.05 for i in range(60)]
+    hits = [f for f in loss_spike(losses(learned + anew, every=1)) if "fell again" in f.title]
+    assert [hit.onset.step for hit in hits] == told
+    assert list(diverged(losses(learned + anew, every=1))) == []
 
 
 def test_a_noisy_loss_is_no_divergence() -> None:
