@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from forensics.analyses.memory.host_deaths import Death, Meaning, death_of, killed
 from forensics.analyses.memory.oom_messages import OomMessage
-from forensics.analyses.memory.series import series_of
+from forensics.analyses.memory.series import Series, series_of
 from forensics.case.errors.failures import standing
 from forensics.case.errors.timeline import in_order
 from forensics.knowledge.causes import is_kind
@@ -19,11 +19,13 @@ class HostMemoryGrows(Struct, frozen=True):
     """Thresholds of OOM009: records, the least rise in GiB and of the level, that of a warning, and a nearly full host.
 
     A process grows by a tenth and more while caches fill; `kill` is the rise at which a kill is laid to memory where
-    the size of the host is unknown.
+    the size of the host is unknown. A small process may grow by less than `gib`: `small_gib` count where they are more
+    than it held at first, which no cache of a loop takes.
     """
 
     samples: int = 20
     gib: float = 0.5
+    small_gib: float = 0.1
     share: float = 0.1
     warn: float = 0.5
     kill: float = 0.5
@@ -36,7 +38,7 @@ def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
     found = [one for one in series_of(run) if (one.meaning.quantity, one.meaning.unit) == ("rss", "GiB")]
     found = [one for one in found if one.form.kind in {"slope", "staircase"}]
     found = [one for one in found if one.form.samples - one.form.warmup >= cfg.samples]
-    one = memory.worst(one for one in found if one.form.rise >= max(cfg.gib, cfg.share * one.form.level))
+    one = memory.worst(one for one in found if _is_large(one, cfg))
     if one is None:
         return
     first = float(one.y[one.form.warmup])
@@ -53,6 +55,11 @@ def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
         culprits=memory.ranks(one),
         numbers={"rise_gib": one.form.rise, "gib_per_step": one.form.per_step, **memory.reach_numbers(one)},
     )
+
+
+def _is_large(one: Series, cfg: HostMemoryGrows) -> bool:
+    first, rise = float(one.y[one.form.warmup]), one.form.rise
+    return rise >= max(cfg.gib, cfg.share * one.form.level) or rise >= max(cfg.small_gib, first)
 
 
 _WORDS: dict[Meaning, str] = {

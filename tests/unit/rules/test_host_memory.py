@@ -1,0 +1,27 @@
+"""Memory of a process that grows: a large one by half a GiB, a small one by more than it held."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from forensics.rules.oom.host import host_memory_grows
+from forensics.store.run import run_of
+
+
+@pytest.mark.parametrize(
+    ("first_gib", "rise_gib", "told"),
+    [
+        (0.04, 0.12, True),
+        (0.04, 0.09, False),  # less than `small_gib`
+        (0.3, 0.25, False),  # less than it held
+        (0.3, 0.35, True),
+        (4.0, 0.45, False),
+        (4.0, 0.6, True),
+    ],
+)
+def test_a_small_process_grows_by_more_than_it_held(first_gib: float, rise_gib: float, *, told: bool) -> None:
+    rows = [first_gib + rise_gib * i / 99 for i in range(100)]
+    cells = {"source": "run.csv", "seq": range(100), "step": range(100), "name": "process_rss_gib", "value": rows}
+    run = run_of("made", {"metrics": pl.DataFrame(cells).with_columns(raw_name="name")})
+    assert [finding.cause for finding in host_memory_grows(run)] == ["host_leak"] * told
