@@ -16,10 +16,11 @@ from forensics.stats.trend import trend_of
 class Episodes(Struct, frozen=True):
     """Thresholds of RLX012.
 
-    A level is the median of a tenth of the records, the last one that of a fifth. A reward that rose by `gain` of its
-    size has collapsed where it lost `lost` of what it had gained, and nothing of the last fifth came back. One that
-    never rose has fallen where Kendall's z over the run is beyond `trend_z`, by `gain` of its size. Either fall is
-    larger than `sigmas` errors of a level, and than `over_waves` times the largest one before it that came back.
+    A level is the median of a tenth of the records, the last one that of a fifth. A reward that rose, and whose best
+    level is `gain` of its size above its start or its end, has collapsed where it lost `lost` of what it had gained,
+    and nothing of the last fifth came back. One that never rose has fallen where Kendall's z over the run is beyond
+    `trend_z`, by `gain` of its size. Either fall is larger than `sigmas` errors of a level, and than `over_waves` times
+    the largest one before it that came back.
     Of fewer than `many` records, either the last `few` or more fall one by one, or `shown` at the end are within `end`
     of the start's level, of which the records around the peak were as near to the best.
 
@@ -91,7 +92,7 @@ def _many(values: Floats, cfg: Episodes) -> tuple[int | None, bool]:
     lost, gained = best - float(levels[-fifth:].max()), best - start
     if best - last < cfg.sigmas * noise or top + width > n - fifth:
         return None, False
-    if _size(best, start) >= cfg.gain and gained > cfg.sigmas * noise and lost >= cfg.lost * gained:
+    if _size(best, min(start, last)) >= cfg.gain and gained > cfg.sigmas * noise and lost >= cfg.lost * gained:
         return (top + width - 1, True) if lost > cfg.over_waves * _fallback(levels[: top + 1]) else (None, False)
     trend = trend_of(pl.Series(values))
     falls = trend is not None and trend.z < -cfg.trend_z and _size(start, last) >= cfg.gain

@@ -264,6 +264,7 @@ COLLAPSED = [*range(20, 200, 12), 195.0, 160.0, 90.0, 40.0, 30.0, 28.0, 31.0, 29
 EPISODES = [
     "rollout/ep_rew_mean", "ep_rewmean", "episode_reward_mean", "env_runners/episode_return_mean",
     "charts/episodic_return", "AverageEpRet", "Environment/Cumulative Reward", "EpRewMean", "Mean episode reward",
+    "mean_return",
 ]  # fmt: skip
 
 
@@ -275,7 +276,9 @@ def test_an_episode_reward_that_is_lost_is_found_under_the_name_of_each_library(
     assert 17 <= only[0].onset.step <= 19
 
 
-@pytest.mark.parametrize("name", ["eval/episode_reward_mean", "episode_reward_max", "Episode_Reward/lin_vel", "fps"])
+@pytest.mark.parametrize(
+    "name", ["eval/episode_reward_mean", "episode_reward_max", "Episode_Reward/lin_vel", "fps", "max_return"]
+)
 def test_a_part_or_an_evaluation_of_an_episode_reward_is_not_the_reward(name: str) -> None:
     assert "RLX012" not in ids(rl_run({name: COLLAPSED}))
 
