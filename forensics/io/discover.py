@@ -16,6 +16,7 @@ from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Found, Place, Seen
 from forensics.model import EMPTY, UNREADABLE, FileCoverage, Issue, Source
 from forensics.patterns import lazily
+from forensics.values import replace
 
 #: First line of a pointer file, from the git-lfs specification, which also bounds it to 1,024 bytes.
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -24,6 +25,9 @@ _RANK = lazily(r"(?:^|[^a-z0-9])(?:global|local|world)?[_-]?rank[_=-]?(\d{1,6})(
 _BEFORE = lazily(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
 _ATTEMPT = lazily(r"(?:attempt|restart)[_-]?(\d{1,6})", re.IGNORECASE)
 _LOCAL = lazily(r"\d{1,6}")
+#: The log of one process of a job that numbers its processes from 0: `worker-0.log`, `proc1.out`, `process_2/run.log`.
+_PROCESS = lazily(r"(?:^|[^a-z0-9])(?:proc(?:ess)?|worker|pe)[_.-]?(\d{1,6})(?=[/._-]|$)", re.IGNORECASE)
+_LOG = lazily(r"[^.]*|.*\.(?:log|txt|out|err|std(?:out|err))", re.IGNORECASE)
 #: `lora_rank16` is the rank of a matrix and `node_rank_1` counts machines.
 _OTHER_RANKS = frozenset(
     {"lora", "dora", "galore", "low", "full", "svd", "peft", "node", "machine", "matrix", "adapter"}
@@ -68,7 +72,7 @@ def discover(where: Where, limits: Limits = DEFAULT) -> Discovery:
         if not reason or (not seen.size_bytes and not found.is_file):
             sources.append(_source(seen))
     skipped = tuple(sorted(found.skipped, key=lambda row: row.source))
-    named = sources if found.is_file else with_global_ranks(place, sources)
+    named = sources if found.is_file else with_global_ranks(place, _numbered(sources))
     full, empty = (tuple(one for one in named if bool(one.size_bytes) is has) for has in (True, False))
     return Discovery(place, full, empty, skipped, tuple(found.issues))
 
@@ -120,6 +124,28 @@ def _rank_in(part: str) -> int | None:
         if before is None or before[1].lower() not in _OTHER_RANKS:
             return int(match[1])
     return None
+
+
+def _numbered(sources: list[Source]) -> list[Source]:
+    """Give the logs of processes their ranks, where siblings that differ in a number alone have each from 0 on."""
+    places = {one.path: hits[-1] for one in sources if (hits := _processes(one))}
+    numbers: dict[str, set[int]] = {}
+    for path, hit in places.items():
+        numbers.setdefault(_sibling(path, hit), set()).add(int(hit[1]))
+    whole = {name for name, told in numbers.items() if len(told) > 1 and len(told) == max(told) + 1}
+    return [
+        replace(one, rank=int(hit[1])) if (hit := places.get(one.path)) and _sibling(one.path, hit) in whole else one
+        for one in sources
+    ]
+
+
+def _processes(one: Source) -> list[re.Match[str]]:
+    is_log = one.rank is None and _LOG.fullmatch(one.path.rpartition("/")[2])
+    return list(_PROCESS.finditer(one.path)) if is_log else []
+
+
+def _sibling(path: str, hit: re.Match[str]) -> str:
+    return f"{path[: hit.start(1)]}*{path[hit.end(1) :]}"
 
 
 def attempt_of(path: str) -> int | None:

@@ -178,6 +178,26 @@ def test_ranks_and_attempts_come_from_the_path(tmp_path: Path) -> None:
     assert found == {"attempt_1/3/stdout.log": (3, 1), "rank_5/train.log": (5, None), "train.log": (None, None)}
 
 
+@pytest.mark.parametrize(
+    ("names", "ranks"),
+    [
+        (("worker-0.log", "worker-1.log"), [0, 1]),
+        (("proc0.out", "proc1.out", "train.log"), [0, 1, None]),
+        (("process_0/run.txt", "process_1/run.txt"), [0, 1]),
+        (("worker-1.log", "worker-2.log"), [None, None]),  # counted from 1: not the ranks of a job
+        (("worker-0.log",), [None]),
+        (("worker-0.csv", "worker-1.csv"), [None, None]),
+        (("coworker0.log", "coworker1.log"), [None, None]),
+    ],
+)
+def test_logs_of_processes_that_are_numbered_from_0_have_ranks(
+    names: tuple[str, ...], ranks: list[int | None], tmp_path: Path
+) -> None:
+    for name in names:
+        write(tmp_path / name)
+    assert [source.rank for source in discover(tmp_path).sources] == ranks
+
+
 def test_twenty_thousand_files_take_two_seconds_at_most(tmp_path: Path) -> None:
     for folder in range(20):
         (tmp_path / str(folder)).mkdir()
