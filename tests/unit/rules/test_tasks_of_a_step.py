@@ -97,6 +97,12 @@ def test_all_ranks_that_time_out_in_one_call_wait_in_collectives_that_do_not_mee
     assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (), "collective_mismatch")
 
 
+def test_who_finds_its_peers_gone_in_the_call_in_which_they_timed_out_came_too_late(tmp_path: Path) -> None:
+    files = {f"job-7_{n}.err": raised(GONE if n == 2 else LATE, n) for n in range(4)}
+    verdict = judged(tmp_path, files | {"job-7_0.out": STEPS})
+    assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (2,), "never_entered")
+
+
 def test_a_rank_that_did_not_time_out_with_the_others_is_the_one_they_wait_for(tmp_path: Path) -> None:
     files = {f"job-7_{n}.err": raised(PAIR_LATE, n) for n in range(3)} | {"job-7_3.err": ""}
     verdict = judged(tmp_path, files | {"job-7_0.out": STEPS})

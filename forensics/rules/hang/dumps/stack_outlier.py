@@ -86,7 +86,10 @@ def _all_inside(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
 
 
 def _all_alike(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
-    """All ranks of the job timed out in the same call, so that none is missing: what they wait in does not meet."""
+    """All ranks of the job timed out in the same call, so that none is missing: what they wait in does not meet.
+
+    Who finds its peers gone there had not waited as long as they: it came too late.
+    """
     said = complaints(run)
     late = found.keys() & said.late.keys()
     if recorded(run).dumps:
@@ -94,6 +97,10 @@ def _all_alike(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
     if len(late) * 2 <= len(found) or found.keys() & said.own.keys() or len(found) <= max(world(run)):
         return  # of ranks without a gap, so that nobody is missing
     first = found[min(late)]
+    if after := tuple(sorted(found.keys() & said.closed.keys() - late)):
+        why = f"{ranks_do(after, 'reach')} {first.call} when the others have timed out there and left"
+        yield Clue(after, "never_entered", 3, "stack", why, tuple(of_stack(found[rank]) for rank in after[:_SHOWN]))
+        return
     why = f"{all_ranks(len(found))} wait in {first.call}, and none is missing: their groups, order or sizes differ"
     yield Clue((), "collective_mismatch", 5, "stack", why, tuple(of_stack(s) for s in list(found.values())[:_SHOWN]))
 
