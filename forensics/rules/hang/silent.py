@@ -90,9 +90,11 @@ def log_says_hang(run: Run) -> Findings:
     named = silent if len(silent) < len(victims) else ()
     whose = ranks_text(sorted(victims)) if victims else "the run"
     blame = f"; {ranks_text(named)} reported nothing" if named else ""
-    is_joining = first.code in telling("joining")
-    did = "logged nothing after it began to join the others" if is_joining else "timed out waiting for the others"
-    by = "the last line is of joining" if is_joining else "a watchdog or a time-out reported it"
+    did, by = "timed out waiting for the others", "a watchdog or a time-out reported it"
+    if first.code in telling("joining"):
+        did, by = "logged nothing after it began to join the others", "the last line is of joining"
+    elif first.weight == Weight.OWN or first.code in telling("waiting"):
+        did, by = "was still waiting where its log ends", "its last lines say what it waits for"
     yield log_says_hang.finding(
         f"{whose} {did}{when(onset)}{blame}",
         f"{by}, and no later step was logged",
