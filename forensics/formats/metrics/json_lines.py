@@ -21,6 +21,7 @@ from typing import cast
 from msgspec import Struct, field
 
 from forensics.dialects import wraps
+from forensics.dialects.reader import Bounds, Reader
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
@@ -62,13 +63,15 @@ class _State(Struct):
     seq: int = 0
     most: float | None = None
     config: Mapping[str, object] = field(default_factory=dict[str, object])
+    first: Mapping[str, object] = field(default_factory=dict[str, object])
+    last: tuple[Line, dict[str, object]] | None = None
 
 
 @ingester(
     "metrics_jsonl",
-    version=3,
+    version=4,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
-    emits=("metrics", "facts"),
+    emits=("metrics", "facts", "events"),
     growth=8,
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
@@ -98,6 +101,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         out.format("json list")
         settle_document(opened, out, records=state.seq, lost_bytes=records.lost_bytes)
     else:
+        _last_words(state, out, limits)
         out.format("json lines")
         settle(opened, out, records=state.seq, lost_bytes=records.lost_bytes, reason="lines that are no JSON object")
 
@@ -112,7 +116,23 @@ def _read(records: Iterable[tuple[Line, dict[str, object]]], opened: Opened, row
             )
             state.config = state.config or dict(islice(_config(record, opened.budget), _FACTS))
             state.seq += 1
+            state.first = state.first or record
+            state.last = line, record
     return state
+
+
+def _last_words(state: _State, out: Out, limits: Limits) -> None:
+    """Tell what a last record says that has no metric of the first, as the last line of a log: `{"status": "done"}`."""
+    if state.last is None:
+        return
+    line, record = state.last
+    metrics = ({name for name, _ in _parsed(one, state.budget).cells} for one in (state.first, record))
+    if set.intersection(*metrics) or not any(isinstance(cell, str) for cell in record.values()):
+        return
+    reader = Reader((), Bounds(limits.quote_chars, limits.traceback_lines))
+    for tables in (*reader.feed(line.text, offset=line.byte, first_line=line.number), *reader.close()[0]):
+        if "events" in tables:
+            out.rows("events", tables["events"])
 
 
 def _facts(state: _State, out: Out) -> None:

@@ -30,6 +30,22 @@ def test_each_writer_names_its_step(case: str, steps: list[int], run_fixture: Ru
     assert wrote.coverage.skipped_bytes == 0
 
 
+@pytest.mark.parametrize(
+    ("last", "codes"),
+    [
+        (b'{"status": "completed", "steps": 2}', ("finished-last-status", "last_line")),
+        (b'{"status": "running", "steps": 2}', ("last_line",)),
+        (b'{"step": 3, "loss": 0.2, "status": "completed"}', ()),  # a record of metrics as the others
+        (b'{"total": 2}', ()),
+    ],
+)
+def test_a_last_record_without_metrics_says_how_a_run_ended(last: bytes, codes: tuple[str, ...], run: Run) -> None:
+    wrote = run(read, "log.jsonl", b'{"step": 1, "loss": 0.5}\n{"step": 2, "loss": 0.4}\n' + last + b"\n")
+    events = wrote.table("events")
+    assert tuple(sorted(events["code"])) == codes
+    assert {*events["line"]} <= {3}
+
+
 def test_the_planned_steps_are_a_fact_and_no_metric(run_fixture: Run) -> None:
     wrote = run_fixture(read, "metrics_jsonl/ok-llama-factory")
     assert wrote.table("facts").select("key", "value").rows() == [("max_steps", "60")]
