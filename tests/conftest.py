@@ -5,6 +5,11 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+# A test's tables have few rows: handing them to other threads costs a third of a test's CPU and gains nothing, and the
+# cores have a process of pytest each. Libraries read this when they are imported.
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import settings
