@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forensics import pipeline
 from forensics.cli.main import run
+from forensics.io.places.named import place_of
+from forensics.store.run import Run
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,27 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
+
+
+@pytest.fixture(scope="module")
+def read_once() -> Iterator[None]:
+    """For modules that ask many commands of runs that do not change: one that was read is read again by no command.
+
+    What goes into a store or tells its progress is read as ever.
+    """
+    read, kept = pipeline.ingest_run, dict[str, Run]()
+
+    def once(where: Any, **how: Any) -> Run:
+        if how.get("store") or how.get("progress"):
+            return read(where, **how)
+        asked = f"{place_of(where).identity!r} {sorted(how.items(), key=str)}"
+        if asked not in kept:
+            kept[asked] = read(where, **how)
+        return kept[asked]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "ingest_run", once)
+        yield
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from forensics.registry import renderer_named
 from .conftest import Call
 from .test_kernels import trace
 
+pytestmark = pytest.mark.usefixtures("read_once")
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 #: As bytes, because not every one is text; a slash is a folder.
 NAMES = (

@@ -12,6 +12,7 @@ import pytest
 from .conftest import Call
 from .test_kernels import trace
 
+pytestmark = pytest.mark.usefixtures("read_once")
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 USER, HOST, TOKEN = "mwinter", "atlas-07", "hf_a1B2a1B2a1B2a1B2a1B2"
 #: Parts of the planted words, so that one of them that was cut or wrapped is found, too.

@@ -45,16 +45,16 @@ def command(
     opt.one_of("--engine", engine, engines.ENGINES)
     most = _limit(limit, shared.format_)
     read = shared.reading.run(run)
+    asked = engines.ask(read, sql, engine) if sql is not None else None  # a refused statement waits for no count
     summary = ingested.summary_of(read, "")
     code = ExitCode.OK if summary.recognised else ExitCode.CANNOT_SAY
-    if sql is None:
+    if asked is None:
         found = _columns(summary.rows)
         page = rows.Page(found, found.height, coverage=summary.coverage, issues=summary.issues)
         answer = shared.answer(page, rows.render_tables, code, read)
     else:
-        found = engines.ask(read, sql, engine)
-        shown = found.head(most) if most else found
-        page = rows.Page(shown, found.height, coverage=summary.coverage, issues=summary.issues)
+        shown = asked.head(most) if most else asked
+        page = rows.Page(shown, asked.height, coverage=summary.coverage, issues=summary.issues)
         answer = shared.answer(page, rows.render, code, read)
     return replace(answer, notes=losses(summary.coverage))
 
