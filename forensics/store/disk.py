@@ -328,7 +328,7 @@ class _Plan(Struct):
         held = shelf.opened(self.home, name)
         said = stamps.read(self.home, name)
         placed = held.placed()
-        bad = shelf.damaged(self.home, placed, left.keys())
+        bad = shelf.damaged(self.home, placed, left.keys(), rows=False)
         for entry, own in placed:
             if entry.source not in left or entry.source in bad:
                 continue

@@ -167,11 +167,12 @@ def sweep(home: Path, keep: str, ages: Ages = AGES) -> None:
 
 
 def damaged(
-    home: Path, placed: Sequence[tuple[Entry, Sequence[Piece]]], wanted: Container[str]
+    home: Path, placed: Sequence[tuple[Entry, Sequence[Piece]]], wanted: Container[str], *, rows: bool = True
 ) -> dict[str, InputError]:
     """Check the files in which rows of the wanted sources lie; give the sources whose rows cannot be used, and why.
 
-    `placed` are all sources of a folder.
+    `placed` are all sources of a folder. Without `rows` only bytes are held against their checksums: enough where who
+    wrote the folder told its name, which is the hash of the manifest that holds them.
     """
     files: dict[str, list[tuple[str, Piece]]] = {}
     for entry, own in placed:
@@ -181,7 +182,7 @@ def damaged(
     for several in files.values():
         if any(source in wanted for source, _ in several):
             try:
-                parts.check(home, several)
+                parts.check(home, several, rows=rows)
             except InputError as error:
                 found |= dict.fromkeys((source for source, _ in several if source in wanted), error)
     return found
