@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Polars keeps the last 32 patterns and compiles any other anew, in 0.2 to 2 ms; Python keeps them, and looks for one
 #: in 0.5 µs a text. Of more texts than these the query is the quicker one.
-_FEW = 1_000
+FEW = 1_000
 
 
 class _Later:
@@ -44,7 +44,7 @@ def having(texts: pl.Series, pattern: str) -> list[str]:
     """Give the texts in which a pattern of a table is found; the pattern is one of both engines."""
     if texts.is_empty():
         return []
-    if len(texts) > _FEW:
+    if len(texts) > FEW:
         return texts.filter(texts.str.contains(pattern)).to_list()
     search = compiled(pattern).search
     return [text for text in texts.to_list() if text is not None and search(text)]

@@ -10,7 +10,7 @@ import polars as pl
 
 from forensics.dialects import _lines, prefixes
 from forensics.dialects.spec import Dialect
-from forensics.patterns import compiled, lazily
+from forensics.patterns import FEW, compiled, lazily
 
 #: The pieces of a pattern: an escape, a class, how often the piece before it is there, any other character.
 _PIECE = lazily(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[*+?]\??|\{\d+,?\d*\}\??|.", re.DOTALL)
@@ -44,10 +44,15 @@ def active(dialects: Sequence[Dialect], sample: pl.Series) -> list[Dialect]:
 
 
 def _may_fit(dialect: Dialect, texts: list[str], whole: str) -> bool:
-    """Whether a pattern of the dialect fits one of the segments (`whole`: all); compiled where one has its needle."""
+    """Whether a pattern of the dialect may fit one of the segments (`whole`: all), as one has its needle.
+
+    Few segments are searched: what a pattern takes to compile in the engine that has the word costs more than that.
+    """
     marks = [(needle_of(pattern), pattern) for pattern in dialect.sniff]
     records = [(line.needle, line.pattern) for line in dialect.lines if line.meaning == "metrics"]
     there = [(needle, pattern) for needle, pattern in marks or records if needle in whole]
+    if len(texts) > FEW:
+        return bool(there)
     near = ((pattern, text) for needle, pattern in there for text in texts if needle in text)
     try:
         return any(compiled(pattern).search(text) for pattern, text in near)

@@ -104,7 +104,8 @@ def as_line(family: Family) -> Line:
             parts.append(part)
             literals.append(literal)
     meaning = "metrics" if family.is_metric else "progress"
-    comma = any(re.match(DECIMAL_COMMA, cell.text) for column in family.columns for cell in column.cells)
+    texts = (cell.text for column in family.columns for cell in column.cells)
+    comma = any("," in text and re.match(DECIMAL_COMMA, text) for text in texts)
     if family.pattern:
         return Line("metrics", family.needle, family.pattern, names=names, comma=comma)
     return Line(meaning, _needle(literals), "".join(parts), names=names, comma=comma)
