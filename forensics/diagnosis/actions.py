@@ -16,7 +16,7 @@ from forensics.case.backend import backend
 from forensics.case.checkpoints import known
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import places, row_of_exception, words_of
-from forensics.case.errors.raised import raised_in
+from forensics.case.errors.raised import died_in, raised_in
 from forensics.case.series import metric_names
 from forensics.case.settings import settings
 from forensics.case.trainers import trainers
@@ -38,6 +38,8 @@ MOST = 4
 _CONTROL = lazily(r"[\x00-\x1f\x7f-\x9f]")
 #: Of the words of an error so much is told in an advice.
 _LONGEST = 160
+#: An exception as its last line has it, wherever a launcher's words end.
+_EXCEPTION = lazily(r"(?:^|\s)(?P<class>(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*): (?P<message>\S.*)")
 _HOST_FAMILY = "host_memory"
 #: The backend of a run that left no sign of one.
 _UNKNOWN = "unknown"
@@ -104,19 +106,29 @@ def _line(lead: Finding | None, raised: Failure | None, cause: str) -> ErrorLine
     """The row of the error line that the lead finding rests on, where that speaks of the cause itself."""
     proof = lead.evidence if lead is not None else ()
     told = (row for e in proof for row in (row_of(e.name or "", e.quote), row_of("", e.quote)))
-    if raised is not None and raised.exception:
+    if raised is not None:
+        exception, message = _spoken(raised)
         frames = places(raised.stack, raised.statement)
-        thrown = row_of_exception(raised.exception, raised.message, frames, more=raised.more)
+        thrown = row_of_exception(exception, message, frames, more=raised.more) if exception else None
         if thrown is not None and thrown.cause == raised.cause:
             return thrown
     return next((one for one in told if one is not None and one.cause == cause), None)
+
+
+def _spoken(raised: Failure) -> tuple[str, str]:
+    """The class and the message of an error; those that its line quotes where a row for lines took it."""
+    named = _EXCEPTION.search(raised.quote)
+    if raised.exception or named is None:
+        return raised.exception, raised.message
+    return named["class"], named["message"]
 
 
 def _words(line: ErrorLine | None, raised: Failure | None) -> dict[str, str]:
     """What an error line and its exception say: the groups of its pattern, the frame and the statement."""
     if raised is None:
         return {}
-    text = words_of(raised.exception, raised.message, raised.more) if raised.exception else raised.quote
+    exception, message = _spoken(raised)
+    text = words_of(exception, message, raised.more) if exception else raised.quote
     hit = line.compiled.search(text) if line is not None else None
     inner = next((one for one in raised.stack if not stands_for("passing_frame", one)), next(iter(raised.stack), ""))
     own = next((one for one in raised.stack if not is_library_frame(one)), "")
@@ -150,6 +162,8 @@ def _situation(
     stack = raised.stack if raised is not None else ()
     own_code = not all(map(is_library_frame, stack))
     waits = bool(stack) and stands_for("waiting_frame", stack[0])
+    native = died_in(run, raised) if raised is not None and not raised.exception else ()
+    own_call = next((one for one in native if not is_library_frame(one)), "")
     rank = verdict.culprits[0] if len(verdict.culprits) == 1 else onset.rank
     path = checkpoint.path if checkpoint is not None and checkpoint.path is not None else ""
     values = {
@@ -162,6 +176,8 @@ def _situation(
         "saved": "" if checkpoint is None else str(checkpoint.step),
         "next": next((step for step in (lead.next if lead is not None else ()) if not _is_command(step)), ""),
         "library": raised_in(raised) if raised is not None else "",
+        "died_in": short_frame(native[0]) if native else "",
+        "died_below": own_call if own_call != next(iter(native), "") else "",
         "show_nan": next((one.nan.show for one in trainers(run) if one.nan.show), ""),
     }
     fixing = line or row_for(verdict.cause)
@@ -182,6 +198,7 @@ def _situation(
         "unseen": before == 0 and (onset.step is None or onset.step > 1),
         "own_code": own_code,
         "no_own_code": not own_code,
+        "no_stack": not native,
         "no_words": raised is not None and raised.code == "traceback" and not raised.exception,
         "waits_for_data": waits and part_of(stack).part == "data",
         "waits": waits and part_of(stack).part != "data",

@@ -65,7 +65,7 @@ class Reader:
         )
         self._pattern = signatures.pattern()
         self._heads = heads.Heads()
-        self._last: tuple[bytes, int, int] | None = None
+        self._last: tuple[bytes, int, int, int] | None = None
         self._seq = first_seq
         self._waiting: list[pl.DataFrame] = []
         self._waiting_rows = self._waiting_bytes = 0
@@ -100,7 +100,7 @@ class Reader:
         ready = [self._events(events)] if events else []
         ready += map(_filled, self._matcher.feed(printed))
         if not data.isspace():
-            self._last = (data, offset, first_line)
+            self._last = (data, offset, first_line, self._seq)
         self._seq += cut.height
         self.lines = first_line - 1 + cut.height
         return ready
@@ -156,7 +156,7 @@ class Reader:
     def _last_line(self) -> list[dict[str, Any]]:
         if self._last is None:
             return []
-        data, offset, first_line = self._last
+        data, offset, first_line, first_seq = self._last
         end = len(data.rstrip())
         begin = 1 + max(data.rfind(mark, 0, end) for mark in (b"\n", b"\r", b"\x08"))
         text = tracebacks.plain(data[begin:end][: self._bounds.quote_chars * 4])
@@ -168,7 +168,12 @@ class Reader:
             "rank": prefixes.split(text, self._begins.lead)[1],
             "stamped": text,
         }
-        return [row | {"attrs": '{"role":"context","shape":""}'}]
+        last = row | {"attrs": '{"role":"context","shape":""}'}
+        before, at, alone = headless.closing(data, self._begins.lead) or (0, 0, {})
+        if not alone or self._tracebacks.has_read(first_seq + before):
+            return [last]
+        place = {"seq": first_seq + before, "line": first_line + data.count(b"\n", 0, at), "byte": offset + at}
+        return [last, place | alone | {"text": alone["text"][: self._bounds.quote_chars]}]
 
 
 def _filled(tables: Tables) -> Tables:

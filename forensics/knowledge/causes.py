@@ -17,7 +17,7 @@ no_own_code where the evidence names a frame of the program or not, a_trainer or
 at_once or later by whether two finite losses came before a number was lost, begun or unbegun by whether just one did,
 unseen where none did and the first record is not that of the first step,
 waits_for_data or waits where the frame that was interrupted waits for another process, no_words where a traceback
-has no last line),
+has no last line, no_stack where faulthandler printed none),
 `trainer`, `line` (ids of error lines), `beside` and `apart` (causes that other findings give, or do not), `given`
 (other settings with the pattern of their values), `setting` with `unless` (a pattern of values) or `within` (two
 numbers, above the first and up to the second) that make it needless, or `where` (a pattern of the values that it is
@@ -25,10 +25,10 @@ about), `named` (searched in the names of the run's metrics); `value` is what to
 present one. `{fix}` is the advice of the error line, `{next}` the first step that the finding names itself, `{library}`
 the package that raised it, `{frame}` the frame that raised it, `{package}` the installed package of that frame,
 `{statement}` what it was about to do, `{own}` the program's own frame that led there, `{look}` what to look at in the
-part of the program that raised it, `{look_there}` the same where the frames tell that part, `{installs}` the package
-that brings a module, `{show_nan}` the setting with which the trainer's log shows NaN; the named groups
-of the error line's pattern are values, too. A part in brackets is left out where a value in it is not known: `the
-batch[ of step {step}]`.
+part of the program that raised it, `{look_there}` the same where the frames tell that part, `{died_in}` the call in
+which native code died and `{died_below}` the program's own above it, `{installs}` the package that brings a module,
+`{show_nan}` the setting with which the trainer's log shows NaN; the named groups of the error line's pattern are
+values, too. A part in brackets is left out where a value in it is not known: `the batch[ of step {step}]`.
 """
 
 from __future__ import annotations

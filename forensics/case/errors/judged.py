@@ -128,16 +128,21 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
     if role == "benign" or (code != "traceback" and stands_for("python_warning", text)):
         return None
     if code == "traceback":
-        if not exception:
-            return _of_head(text)
-        return of_exception(
-            exception, attrs.get("message", ""), _stack(attrs), attrs.get("statement", ""), attrs.get("more", "")
-        )
+        return _of_traceback(attrs, text)
     if code in telling("exception"):
         return of_lone_line(exception, attrs.get("msg", ""), ends_log=at_end)
     if code in _EXIT_RECORDS:
         return _of_exit(attrs.get("exit_code", ""))
     return of_line(code, attrs, ends_log=at_end)
+
+
+def _of_traceback(attrs: dict[str, str], text: str) -> tuple[Weight, str, str] | None:
+    said = attrs.get("exc", ""), attrs.get("message", "")
+    if not said[0]:
+        return _of_head(text)
+    if "alone" in attrs:
+        return of_lone_line(*said, ends_log=True, more=attrs.get("more", ""))
+    return of_exception(*said, _stack(attrs), attrs.get("statement", ""), attrs.get("more", ""))
 
 
 def _of_head(text: str) -> tuple[Weight, str, str]:

@@ -39,9 +39,9 @@ def places(frames: Sequence[str], statement: str) -> tuple[str, ...]:
     return (*frames, f"> {statement}") if statement else tuple(frames)
 
 
-def of_lone_line(exception: str, message: str, *, ends_log: bool) -> Judgement | None:
+def of_lone_line(exception: str, message: str, *, ends_log: bool, more: str = "") -> Judgement | None:
     """Judge an exception's line without a traceback: it counts if it ends a log or kept a program from starting."""
-    row = row_of_exception(exception, message, alone=True)
+    row = row_of_exception(exception, message, alone=True, more=more)
     if row is None or row.cause == UNKNOWN[2]:
         return (Weight.ECHO, *UNKNOWN[1:]) if ends_log else None
     return _judged(row) if ends_log or row.alone else None

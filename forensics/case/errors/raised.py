@@ -1,12 +1,17 @@
-"""In which installed package an exception was raised, far from the program's own code."""
+"""Where a failure came up: an installed package far from the program's own code, a call that native code died in."""
 
 from __future__ import annotations
 
+import json
 import sys
 
+import polars as pl
+
 from forensics.case.errors._failure import Failure
+from forensics.case.errors.kinds import attributes
 from forensics.knowledge.libraries import is_library_frame, package_of
 from forensics.patterns import lazily
+from forensics.store.run import Run
 
 #: Frames of a layer that the program calls itself: `_wrapped_call_impl`, `_call_impl` and `forward` (PyTorch 2.1,
 #: torch/nn/modules/module.py). What is raised there is of what the program gave it.
@@ -29,3 +34,11 @@ def raised_in(failure: Failure) -> str:
     if packages and inside > _OF_A_CALL:
         return packages[0]
     return whose if told else ""
+
+
+def died_in(run: Run, failure: Failure) -> tuple[str, ...]:
+    """Give the calls of the thread that died, the innermost first, where faulthandler printed them with the failure."""
+    named = (pl.col("code") == "native_stack") & (pl.col("source") == failure.source)
+    shown = run.scan("events").filter(named).select("line", "attrs").collect()
+    near = shown.sort((pl.col("line") - failure.at).abs()).head(1)["attrs"].to_list()
+    return tuple(json.loads(attributes(near[0]).get("stack", "[]"))) if near else ()

@@ -31,7 +31,13 @@ WINDOW_BYTES = 64 << 10
 HEAD = "Traceback (most recent call last)"
 #: Anomaly detection prints the frames of a forward call; no exception follows them.
 FORWARD = "Traceback of forward call"
-_HEAD = lazily("|".join(map(_lines.literal, (HEAD, FORWARD))))
+#: Where faulthandler begins; the stack of the thread that died follows, its innermost call first.
+FATAL = "Fatal Python error: "
+_HEAD = lazily("|".join(map(_lines.literal, (HEAD, FORWARD, FATAL))))
+_DIED = lazily(
+    r'Current thread [^\n]*\(most recent call first\):((?:\s*\n\s*File "[^"\n]{1,500}", line \d+ in [^\n]{1,200})+)'
+)
+_CALL = lazily(r'File "(?P<file>[^"\n]+)", line (?P<line>\d+) in (?P<function>[^\n]+)')
 _FRAME = lazily(r'File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<function>.{1,200})')
 _RICH = lazily(r"^[│|] (?P<file>\S{1,500}\.py):(?P<line>\d{1,9}) in (?P<function>\S{1,200})")
 #: Frames of a notebook, in three generations of IPython (core/ultratb.py), and as Colab links them. Where the first
@@ -81,8 +87,8 @@ _ANOTHER = lazily(r"^[a-z][\w./-]*(?:\[\d+\])?: |^\W*\d{2,4}[-/:]|^\W{0,3}(?:ERR
 _STACK = 24
 #: Of the statement that raised it so much is kept; a longer one goes on in lines that a traceback does not show.
 _STATEMENT = 200
-#: Of the lines that a message goes on with, so much.
-_MORE = 600
+#: Of the lines that a message goes on with, so much of their begin and of their end: a long one ends with its remedy.
+_MORE = 400
 _ANSI = lazily(_lines.ANSI)
 _BREAK, _NUMBER = lazily("[\n\r\x08]"), lazily(r"\d+")
 
@@ -140,7 +146,7 @@ class Traceback(Struct):
         said = {
             "exc": self.exc,
             "message": self.message[:1000],
-            "more": "\n".join(self.more)[:_MORE],
+            "more": ends_of(self.more),
             "frame": self.root[2] if self.root and repeats else self.frame,
             "frames": str(self.frames),
             "statement": statement[:_STATEMENT],
@@ -275,6 +281,17 @@ def _quotes(message: str) -> bool:
     return message.endswith(":")
 
 
+def ends_of(more: Sequence[str]) -> str:
+    """The lines that a message goes on with, without the middle of many."""
+    text = "\n".join(more)
+    return text if len(text) <= 2 * _MORE else f"{text[:_MORE]}\n…\n{text[-_MORE:]}"
+
+
+def goes_on(rest: str) -> bool:
+    """Whether a line without its prefixes may be one of the message of the exception above it."""
+    return not rest.startswith((*_CHAIN, "Traceback")) and _frame(rest) is None and _ANOTHER.search(rest) is None
+
+
 def plain(data: bytes) -> str:
     """Bytes as text without ANSI sequences."""
     return _ANSI.sub("", data.decode("utf-8", "replace"))
@@ -338,9 +355,15 @@ class Assembler:
         """The event of frames without a head, where an exception ends them; `row` is the line before them."""
         return [event for event in self._event(row, window, b"") if "exc" in orjson.loads(event["attrs"])]
 
+    def has_read(self, seq: int) -> bool:
+        """Whether a segment is part of a traceback that was read."""
+        return seq <= max(self._read_to.values(), default=_BEFORE)
+
     def _event(self, row: dict[str, Any], window: bytes, before: bytes) -> list[dict[str, Any]]:
         if row["seq"] <= self._read_to.get(row["rank"], _BEFORE) or _SCRIPTED.search(before) is not None:
             return []
+        if FATAL in row["raw"]:
+            return _died_in(row, window.decode("utf-8", "replace"), self._chars)
         self.count += 1
         text = window[: self._bytes].decode("utf-8", "surrogateescape")
         breaks = [found.start() for found in islice(_BREAK.finditer(text), self._lines + 1)]
@@ -372,6 +395,18 @@ class Assembler:
             }
             | {"attrs": orjson.dumps(attrs | found.attrs()).decode()}
         ]
+
+
+def _died_in(row: dict[str, Any], text: str, chars: int) -> list[dict[str, Any]]:
+    """The event of the stack on which the interpreter died, where faulthandler printed it."""
+    found = _DIED.search(plain(text.encode()))
+    if found is None:
+        return []
+    stack = [f"{call['file']}:{call['line']} in {call['function'].strip()}" for call in _CALL.finditer(found[1])]
+    attrs = {"role": "context", "shape": "crash", "stack": orjson.dumps(stack[:_STACK]).decode()}
+    place = {key: row[key] for key in ("seq", "line", "byte", "rank")}
+    said = {"stamped": row["raw"][:160], "text": row["raw"][:chars], "attrs": orjson.dumps(attrs).decode()}
+    return [place | said | {"step": None, "level": "info", "code": "native_stack"}]
 
 
 def _forward_call(row: dict[str, Any], rank: int | None, found: Traceback, chars: int) -> dict[str, Any]:

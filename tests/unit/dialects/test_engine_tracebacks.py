@@ -264,3 +264,37 @@ def test_a_traceback_from_an_entry_or_a_library_was_not_caught_by_the_program() 
     for text in (PLAIN, PLAIN.replace("in main", "in <module>"), library):
         (found,) = tracebacks(text)
         assert "caught" not in found
+
+
+LONE = "NotImplementedError: no mill turns with inputs:"
+
+
+@pytest.mark.parametrize(
+    ("below", "ends_with"),
+    [
+        ("  wind: 3\n  grain: rye\n", "wind: 3\ngrain: rye"),
+        ("  wind: 3\n" * 70 + "HINT: use more wind\n", ""),
+        ("  wind: 3\n" * 30 + "  " + "x" * 900 + "\n\nHINT: use more wind\n", "HINT: use more wind"),
+        ("  wind: 3\nsrun: error: node7: task 0: Exited with exit code 1\n", ""),
+        ('  wind: 3\n  File "/opt/mill.py", line 3, in turn\n', ""),
+    ],
+    ids=["two lines", "no line of it near the end", "long ones, cut in their middle", "a launcher's word", "a frame"],
+)
+def test_a_message_of_several_lines_that_ends_its_log_is_an_exceptions_without_frames(
+    below: str, ends_with: str
+) -> None:
+    found = tracebacks(f"start\n{LONE}\n{below}\n")
+    assert [(one["exc"], one["line"], one["alone"]) for one in found] == [("NotImplementedError", 2, "yes")] * bool(
+        ends_with
+    )
+    assert all(str(one["more"]).endswith(ends_with) and len(str(one["more"])) < 900 for one in found)
+
+
+def test_an_exception_of_a_traceback_is_told_once_however_its_message_goes_on() -> None:
+    (found,) = tracebacks(f"{PLAIN.rstrip()}\n  of the third part\n")
+    assert "alone" not in found
+
+
+def test_a_log_that_begins_with_frames_as_deep_as_its_exception_has_one() -> None:
+    (found,) = tracebacks('    File "/opt/toy/loop.py", line 12, in loop\n        turn(\n\n    ValueError: no wind\n')
+    assert (found["exc"], found["message"], found["frame"]) == ("ValueError", "no wind", "/opt/toy/loop.py:12 in loop")

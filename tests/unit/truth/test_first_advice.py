@@ -148,7 +148,7 @@ def test_an_error_of_a_packages_own_code_asks_for_its_version_unless_the_data_do
     ("raised", "first"),
     [
         ("AttributeError: module 'numpy' has no attribute 'float'", "Install numpy below 1.24, or use the plain type"),
-        ("AttributeError: module 'numpy' has no attribute 'windmill'", "Compare the versions with those"),
+        ("AttributeError: module 'numpy' has no attribute 'windmill'", "Compare the version of numpy with"),
         ("ModuleNotFoundError: No module named 'cv2'", "Install cv2 (pip install opencv-python-headless)"),
         ("ModuleNotFoundError: No module named 'tidewheel'", "Install the module that is missing, tidewheel, in"),
         ("ModuleNotFoundError: No module named 'utils.grain'", "Start it from the folder that holds utils.grain"),
@@ -440,3 +440,39 @@ def test_an_interrupt_of_a_wait_may_be_that_of_a_run_that_stood_still(
     verdict = said(tmp_path, lines)
     assert verdict.cause == "interrupted_by_user"
     assert verdict.actions[0].text.startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        (
+            "pyarrow.lib.ArrowInvalid: Column 3 named grain expected length 10 but got length 7",
+            "Let the function of map()",
+        ),
+        ("pyarrow.lib.ArrowInvalid: JSON parse error: Missing a quotation mark in row 3", "Open the file"),
+    ],
+)
+def test_an_exceptions_line_that_a_row_for_lines_takes_is_advised_on_by_its_own_row(
+    tmp_path: Path, line: str, first: str
+) -> None:
+    verdict = said(tmp_path, ["step 3 loss 2.5", line])
+    assert (verdict.cause, verdict.actions[0].text[: len(first)]) == ("data_unreadable", first)
+
+
+@pytest.mark.parametrize(
+    ("calls", "first"),
+    [
+        (
+            [f'  File "{INSTALLED}/windmill/a.py", line 9 in turn', '  File "/opt/run/mill.py", line 3 in grind'],
+            "Look at windmill/a.py:9 in turn, reached from /opt/run/mill.py:3 in grind: the native code",
+        ),
+        (["  <no Python frame>"], "Run again with PYTHONFAULTHANDLER=1"),
+    ],
+)
+def test_the_call_in_which_native_code_died_is_told_where_its_stack_is_there(
+    tmp_path: Path, calls: list[str], first: str
+) -> None:
+    others = ["Thread 0x01 (most recent call first):", '  File "/opt/run/idle.py", line 1 in wait', ""]
+    dump = ["Fatal Python error: Segmentation fault", "", *others, "Current thread 0x02 (most recent call first):"]
+    verdict = said(tmp_path, [*dump, *calls])
+    assert (verdict.cause, verdict.actions[0].text[: len(first)]) == ("silent_death_segv", first)
