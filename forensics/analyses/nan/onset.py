@@ -100,7 +100,9 @@ def nan_onset(run: Run) -> NanOnset | None:
         peers = [c if c.status is worst else replace(c, status=worst) for c in peers]
     # a word without a step of its own, or one that only echoes NaN weights, never beats a number
     epochs = counts_epochs(run)
-    first, *others = sorted(peers, key=lambda c: (_contradicted(c, peers), c.row["source"] in epochs, *_key(c)))
+    first, *others = sorted(
+        peers, key=lambda c: (_contradicted(c, peers), c.step is None, c.row["source"] in epochs, *_key(c))
+    )
     # a line has its place among those of its file, of which another store may hold the numbers too
     rows = watched(run, every=first.role in SPOKEN).collect()
     return NanOnset(first, first.clean, _clean_step(first), _finite_before(rows, first), tuple(others), rows)
@@ -149,12 +151,11 @@ def _contradicted(candidate: Candidate, peers: list[Candidate]) -> bool:
     )
 
 
-def _key(candidate: Candidate) -> tuple[bool, bool, int, int, int]:
+def _key(candidate: Candidate) -> tuple[bool, int, int, int]:
     """In the order of steps, and where none is printed in that of the lines."""
     spoken = candidate.role in SPOKEN
     line = candidate.row["line"] or candidate.row.get("seq") or 0
     return (
-        candidate.step is None,
         spoken and not candidate.own_step,
         line if candidate.step is None else candidate.step,
         _RANKED.index(candidate.role) if candidate.role in _RANKED else len(_RANKED),

@@ -33,3 +33,10 @@ def test_losses_of_another_store_show_that_training_got_over_a_nan(tmp_path: Pat
 def test_a_nan_behind_which_no_store_goes_on_is_the_failure(last: int, tmp_path: Path) -> None:
     put(tmp_path, last, is_done=False)
     assert triage(tmp_path).verdict.shape is Shape.NAN
+
+
+def test_a_last_word_without_a_step_does_not_hide_the_epoch_that_another_store_counts(tmp_path: Path) -> None:
+    rows = [f'{{"epoch": {n}, "loss": {float("nan") if n > 10 else 1 / (n + 1):.4f}}}' for n in range(20)]
+    (tmp_path / "epochs.jsonl").write_text("\n".join(rows).replace("nan", "NaN") + "\n", encoding="utf-8")
+    (tmp_path / "train.log").write_text("Done, final loss nan\n", encoding="utf-8")
+    assert triage(tmp_path).verdict.onset.step == 11
