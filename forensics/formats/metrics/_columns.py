@@ -42,9 +42,11 @@ class Columns(Struct, frozen=True):
         if unit:
             text = text.str.strip_suffix(unit).str.strip_chars_end(_BLANKS)
         read = text.cast(pl.Float64, strict=False)
-        refused = read.is_null() & text.is_not_null() & (text != "")
-        if (text.str.len_bytes().max() or 0) >= NUMBER_CHARS:  # pyright: ignore[reportOperatorIssue] - lengths
-            refused |= text.str.len_bytes() >= NUMBER_CHARS
+        length = text.str.len_bytes()
+        longest = length.max() or 0
+        if longest < NUMBER_CHARS and read.null_count() == text.null_count():  # pyright: ignore[reportOperatorIssue] - lengths
+            return read
+        refused = (read.is_null() & (length > 0)) | (length >= NUMBER_CHARS)
         if not refused.any():
             return read
         odd = text.filter(refused)
