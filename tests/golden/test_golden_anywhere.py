@@ -21,7 +21,7 @@ import runs  # noqa: E402 - same
 from forensics.pipeline import ingest_run  # noqa: E402 - same
 from forensics.store.run import Run  # noqa: E402 - same
 
-RUNS = 12
+RUNS = 6
 
 
 @pytest.fixture(scope="module")
