@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from forensics.pipeline import triage
 from forensics.report import phrases
 from tests.unit.diagnosis._histories import ENDS, History, history
 
+#: Stories that are told; FORENSICS_EXAMPLES asks for more of them.
+EXAMPLES = int(os.environ.get("FORENSICS_EXAMPLES") or "40")
 TRAINERS = {dialect.name: dialect for dialect in registry.load("dialects").dialects}
 
 
@@ -34,7 +37,7 @@ def stuck(kind: str, *reached: int) -> History:
     return History(1, (kind,) * len(reached), reached, tuple(begins), own_logs=False)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(EXAMPLES))
 def test_a_history_of_attempts_is_decided_by_its_failure_and_its_progress(seed: int, tmp_path: Path) -> None:
     story = history(seed)
     assert decided(story.write(tmp_path)).decision == story.expected, story
