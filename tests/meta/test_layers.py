@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,9 +61,15 @@ def is_module(package: str, name: str) -> bool:
     return place.is_dir() or place.with_suffix(".py").is_file()
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("forensics"):
             found |= {f"{node.module}.{a.name}" if is_module(node.module, a.name) else node.module for a in node.names}
         elif isinstance(node, ast.Import):
@@ -69,21 +77,20 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_a_module_imports_only_from_its_own_layer_or_below(path: Path) -> None:
-    own = level(module_name(path))
-    if own is None:
-        assert module_name(path) == "forensics", f"{module_name(path)} belongs to no layer"
-        return
-    upward = {name for name in imports(path) if (there := level(name)) is not None and there < own}
-    assert not upward, f"{module_name(path)} imports upwards: {sorted(upward)}"
+def imported() -> list[tuple[str, str]]:
+    """Each module with each that it imports."""
+    return [(module_name(path), name) for path in MODULES for name in sorted(imports(path))]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_what_begins_with_an_underscore_is_imported_by_its_own_package_only(path: Path) -> None:
-    own = module_name(path) + "."
-    foreign = {name for name in imports(path) if (room := private_to(name)) is not None and not own.startswith(room)}
-    assert not foreign, f"{module_name(path)} imports what is private elsewhere: {sorted(foreign)}"
+def test_a_module_imports_only_from_its_own_layer_or_below() -> None:
+    assert [name for path in MODULES if level(name := module_name(path)) is None] == ["forensics"]
+    levels = [(one, level(one), other, level(other)) for one, other in imported()]
+    assert [(one, other) for one, own, other, there in levels if own and there is not None and there < own] == []
+
+
+def test_what_begins_with_an_underscore_is_imported_by_its_own_package_only() -> None:
+    rooms = [(one, other, private_to(other)) for one, other in imported()]
+    assert [(one, other) for one, other, room in rooms if room is not None and not f"{one}.".startswith(room)] == []
 
 
 def private_to(module: str) -> str | None:
@@ -104,11 +111,14 @@ def test_a_private_module_belongs_to_the_package_above_it(module: str, package: 
     assert private_to(module) == package
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_the_functions_of_a_module_are_small(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < MAX_FUNCTION_LINES, f"{node.name} is too long"
+def test_the_functions_of_a_module_are_small() -> None:
+    functions = [
+        (module_name(path), node.name, (node.end_lineno or 0) - node.lineno)
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert [one for one in functions if one[-1] >= MAX_FUNCTION_LINES] == []
 
 
 def test_the_median_module_fits_on_two_screens() -> None:
@@ -116,11 +126,10 @@ def test_the_median_module_fits_on_two_screens() -> None:
     assert lengths[len(lengths) // 2] <= MEDIAN_MODULE_LINES
 
 
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_a_module_says_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+def test_a_module_says_what_it_is() -> None:
+    assert [module_name(path) for path in MODULES if not ast.get_docstring(tree(path))] == []
 
 
-@pytest.mark.parametrize("folder", sorted({path.parent for path in MODULES}), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_a_folder_holds_few_modules(folder: Path) -> None:
-    assert len(list(folder.glob("*.py"))) <= MAX_MODULES_A_FOLDER
+def test_a_folder_holds_few_modules() -> None:
+    held = Counter(path.parent.relative_to(PACKAGE) for path in MODULES)
+    assert [folder for folder, count in held.items() if count > MAX_MODULES_A_FOLDER] == []
