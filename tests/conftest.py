@@ -18,7 +18,7 @@ from hypothesis import settings
 # `make check` draws the same examples every time, so that it says something of the change alone; `make oracles` draws
 # more, and new ones.
 _ASKED = os.environ.get("FORENSICS_EXAMPLES", "")
-settings.register_profile("forensics", deadline=None, max_examples=int(_ASKED or "50"), derandomize=not _ASKED)
+settings.register_profile("forensics", deadline=None, max_examples=int(_ASKED or "25"), derandomize=not _ASKED)
 settings.load_profile("forensics")
 
 
