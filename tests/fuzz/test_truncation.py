@@ -17,7 +17,7 @@ from forensics.store.sink import SourceSink
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 #: Cuts of each file; the long run has `FUZZ_POINTS=256`.
-POINTS = int(os.environ.get("FUZZ_POINTS", "24"))
+POINTS = int(os.environ.get("FUZZ_POINTS", "12"))
 
 
 def fixtures() -> list[object]:
