@@ -56,15 +56,16 @@ def test_a_trainer_calls_every_hook_that_it_offers(row: trainers.Trainer) -> Non
     assert not [hook for hook in row.hooks if f"hooks.{hook}(" not in text]
 
 
-@pytest.mark.parametrize("row", faults.ROWS, ids=lambda row: row.name)
-def test_a_job_takes_only_a_fault_that_its_trainer_can_show(row: faults.Fault) -> None:
-    for job in (job for job in plan.jobs(13, 2000) if job.fault == row.name):
-        trainer = trainers.BY_NAME[job.trainer]
-        assert row.needs <= trainer.hooks
-        assert set(job.stores) <= trainer.stores
-        assert job.ranks <= trainer.ranks
-        assert row.starts <= trainer.starts
-        assert job.steps <= trainer.steps
+def test_a_job_takes_only_a_fault_that_its_trainer_can_show() -> None:
+    rows = {row.name: row for row in faults.ROWS}
+    jobs = [(rows[job.fault], trainers.BY_NAME[job.trainer], job) for job in plan.jobs(13, 2000) if job.fault in rows]
+    assert {row.name for row, *_ in jobs} == rows.keys()
+    for row, trainer, job in jobs:
+        assert row.needs <= trainer.hooks, job
+        assert set(job.stores) <= trainer.stores, job
+        assert job.ranks <= trainer.ranks, job
+        assert row.starts <= trainer.starts, job
+        assert job.steps <= trainer.steps, job
 
 
 def test_the_name_of_a_job_says_nothing_of_its_fault() -> None:
