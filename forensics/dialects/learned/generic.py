@@ -35,6 +35,8 @@ _JUNK = lazily(
     r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/(?!(?:mean|std|min|max|sum|median)$)"
     r"|(?:^|\W)(?:line|lineno|time_ms|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"
 )
+#: Values that semicolons part, as statements are: `acc: 39.1; ppl: 5.7; lr: 0.002;`.
+_PARTED = lazily(r"(?:\w+: *[-+]?[\w.]+[^;:]*; *){2}")
 #: Program text, and the summary that a tracker prints of a run that is over.
 _CODE = lazily(r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|#|//|@|wandb:\s)")
 #: Who printed a line, within it: `INFO [rank 3] step 10 …`, `rank=3 | step 10 …`; no rank of a matrix or a machine.
@@ -178,7 +180,8 @@ def _keys_of(signature: tuple[str, ...]) -> list[str]:
 
 
 def _is_code(line: str) -> bool:
-    return line.rstrip().endswith((";", "{")) or _CODE.match(line) is not None
+    ends = line.rstrip()[-1:]
+    return ends == "{" or (ends == ";" and _PARTED.search(line) is None) or _CODE.match(line) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -218,7 +221,7 @@ def _merged(groups: _Groups) -> _Groups:
 def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> Family | None:
     """Decide what each column is; None when the group is not a trainer's."""
     columns = _columns(_keys_of(signature), rows, ranks)
-    columns.extend(_progress(rows))
+    columns.extend([*_progress(rows)] or _numbered(columns, rows))
     speaker = {c.key: "rank" for c in columns if c.key.lower() == "rank" and not c.optional}
     columns = [c for c in columns if c.key.lower() != "rank" or c.key in speaker]
     roles = _roles([c for c in columns if c.key not in speaker])
@@ -272,6 +275,18 @@ def _progress(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
     whole = [pair for pair in pairs if pair is not None]
     if whole and len(whole) == len(rows):
         yield Column("", tuple(a for _, a, _ in whole), tuple(b for _, _, b in whole), place=whole[0][0])
+
+
+def _numbered(columns: Sequence[Column], rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
+    """The number without a key that begins each line of metrics and counts them: `[12]  train-logloss:0.52`."""
+    cells = tuple(row[0] for row in rows)
+    counts = Column("", cells[:-1], (), place=0).counts_evenly  # the last one may be the best, at an early stop
+    if counts and not any(cell.key for cell in cells) and any(map(_moves, columns)):
+        yield Column("", cells, (), place=0)
+
+
+def _moves(column: Column) -> bool:
+    return stands_for("printed_metric", column.key) and not stands_for("printed_rate", column.key)
 
 
 def _is_value(column: Column) -> bool:

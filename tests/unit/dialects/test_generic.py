@@ -48,6 +48,7 @@ FORMS = {
     "bars": "| step {s} | loss {v} | lr 0.001 |",
     "progress": " 10%|#   | {s}/900 [01:40<15:00,  1.00s/it, loss={v}, lr=1e-05]",
     "global_step": "global_step {s} train/loss {v} train/grad_norm 0.5",
+    "semicolons": "Step {s}/ 900; acc: 39.1; loss: {v}; lr: 0.00200; 12500/12500 tok/s;",
     "arrow": "iteration {s} -> loss: {v}",
 }
 
@@ -422,6 +423,21 @@ def wrapped(second: str = "                    lr={v}, step_time=0.0{s}s") -> li
     """What Rich's handler prints where no terminal is: 80 columns, the rest of a record indented on the next line."""
     first = "           INFO     Step {s}: loss={v}, grad_norm=0.9,       train.py:202"
     return [line.format(s=step, v=1 / step) for step in STEPS for line in (first, second)]
+
+
+@pytest.mark.parametrize("form", ["[{s}]\ttrain-loss:{v}", "[{s}]\ttraining's loss: {v}\tvalid_1's auc: 0.5"])
+def test_a_number_in_brackets_before_the_metrics_counts_rounds_but_for_the_best_one_at_last(form: str) -> None:
+    lines = [form.format(s=s, v=90 - s) for s in (*range(1, 16), 9)]
+    assert read(lines)["step"].unique().sort().to_list() == [*range(1, 16)]
+
+
+def test_a_number_before_other_numbers_than_metrics_and_one_that_does_not_rise_evenly_count_nothing() -> None:
+    assert learn([f"[{s}]\twidth: {s % 7}" for s in range(15)]) is None
+    assert set(read([f"[{s * s}]\tloss: {9 - s / 9}" for s in range(15)])["step"]) == {None}
+
+
+def test_statements_that_end_with_semicolons_are_no_records() -> None:
+    assert learn([f"float loss = {s}.5; int step = {s};" for s in range(15)]) is None
 
 
 def test_an_indented_line_below_each_record_is_its_second_half() -> None:
