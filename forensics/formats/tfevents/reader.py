@@ -19,6 +19,7 @@ from forensics.formats.rows.metrics import MetricRows, nanoseconds
 from forensics.formats.tfevents._event import SESSION_START, Event, Value, WireError, parse_event, values
 from forensics.io.optional import optional
 from forensics.io.tolerant_json import dumps
+from forensics.patterns import lazily
 
 if TYPE_CHECKING:  # these need numpy, which a run without event files does not load for them
     from forensics.formats.tfevents._points import Points
@@ -37,6 +38,9 @@ _NOTES = ("hparams", "text")
 _TAGS = 100_000
 MOST_BYTES = 1 << 20
 _FAILURE = 2
+#: What stands below the header of a Markdown table of two columns, and a row of it.
+_RULED = "|-|-|"
+_ROW = lazily(r"(?m)^\|([A-Za-z_][\w.-]*)\|([^|\n]*)\|")
 
 
 class _State(Struct):
@@ -210,7 +214,14 @@ def hparams_of(raw: bytes) -> Iterator[tuple[str, object, str]]:
 
 
 def config_of(tag: str, text: str) -> Iterator[tuple[str, object, str]]:
-    """Facts of a text that is one JSON object, its keys below the tag; nothing for other text."""
-    data = object_of(text.encode("utf-8", "replace")) if text.lstrip().startswith("{") else None
+    """Facts of a text that is one JSON object or a table of two columns, its keys below the tag; nothing for another.
+
+    CleanRL and scripts after it write the arguments as Markdown: `|param|value|`, `|-|-|`, `|total_timesteps|500000|`.
+    """
+    data = (
+        object_of(text.encode("utf-8", "replace"))
+        if text.lstrip().startswith("{")
+        else dict(_ROW.findall(text.partition(_RULED)[2]))
+    )
     for key, value in (data or {}).items():
         yield f"{tag.removesuffix('/text_summary')}.{key}", value, "config"

@@ -15,7 +15,7 @@ from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2
 from tensorboard.util import tensor_util
 
 from forensics.errors import NotMine
-from forensics.formats.tfevents.reader import read
+from forensics.formats.tfevents.reader import config_of, read
 from forensics.io.records.tfrecord import Record, frame
 from forensics.io.records.tfrecord import read as records_of
 from forensics.model import FileStatus
@@ -153,6 +153,18 @@ def test_settings_and_json_texts_are_facts_and_other_texts_are_events(run_fixtur
     assert facts == {"batch_size": "32.0", "optimizer": '"adamw"', "args.seed": "7", "args.fp16": "true"}
     assert wrote.table("events")["text"].to_list() == ["first try"]
     assert len(wrote.points("loss")) == 30
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("|param|value|\n|-|-|\n|total_timesteps|500000|\n|env_id|CartPole-v1|", ["500000", "CartPole-v1"]),
+        ("|param|value|\n|total_timesteps|500000|", []),  # no line parts the header from rows
+        ("a text | of | bars", []),
+    ],
+)
+def test_a_markdown_table_of_two_columns_holds_settings(text: str, facts: list[str]) -> None:
+    assert [value for _, value, _ in config_of("hyperparameters/text_summary", text)] == facts
 
 
 def test_a_cut_file_says_so_and_loses_only_its_last_record(run_fixture: Run) -> None:
