@@ -21,7 +21,7 @@ from forensics.values import replace
 #: First line of a pointer file, from the git-lfs specification, which also bounds it to 1,024 bytes.
 _LFS = b"version https://git-lfs.github.com/spec/"
 _LFS_BYTES = range(len(_LFS), 1025)
-_RANK = lazily(r"(?:^|[^a-z0-9])(?:global|local|world)?[_-]?rank[_=-]?(\d{1,6})(?![0-9])", re.IGNORECASE)
+_RANK = lazily(r"(?:^|[^a-z0-9])(?:global|local|world)?[_-]?rank[_=.-]?(\d{1,6})(?![0-9])", re.IGNORECASE)
 _BEFORE = lazily(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
 _ATTEMPT = lazily(r"(?:attempt|restart)[_-]?(\d{1,6})", re.IGNORECASE)
 _LOCAL = lazily(r"\d{1,6}")

@@ -17,6 +17,7 @@ from forensics.io.discover import attempt_of, rank_of
         ("nccl_trace_rank_7", 7),
         ("global_rank_9.log", 9),
         ("local_rank=1/err.log", 1),
+        ("horovod_logs/rank.2/stdout", 2),
         ("rank0/part_rank2.json", 2),
         ("none_ab12/attempt_0/4/stderr.log", 4),
         ("attempt_0/4/5/stderr.log", 4),
