@@ -12,7 +12,9 @@ from msgspec import Struct
 
 from forensics.analyses.pace.account import paced
 from forensics.analyses.recorded import is_evaluation_only
+from forensics.case.curves.loss import curves
 from forensics.case.endings import Ending, ending
+from forensics.case.evidence import number
 from forensics.case.joined.stores import counted, counted_record_pieces
 from forensics.case.nonfinite import BAD_CLASSES, role
 from forensics.case.processes.attempts import judged_rows
@@ -27,6 +29,9 @@ MIN_RECORDS = 2
 MIN_LOSSES = 3
 #: A clock with a printing unit above this share of a step shows no slowdown by 30 %, which needs three units (SLO001).
 COARSEST = 0.1
+#: Evaluations of one model differ by a few per cent between seeds (Dodge et al. 2020); at twice its first loss, a model
+#: is worse than untrained.
+_LOST = 2.0
 _QUOTED_CHARS = 80
 _NO_TIME = "; no time of a step tells whether it became slower"
 _SETTLES = "an exit code of 0, or the scheduler's record of the job, would settle it"
@@ -62,7 +67,18 @@ def health_of(run: Run) -> Health:
     if records.bad:
         every = "no finite loss was logged" if records.bad == records.losses else None
         return Health(None, every or f"{records.bad} of {records.losses} losses are not finite")
+    if (lost := _lost(run)) is not None:
+        return Health(None, lost)
     return _of_end(end, records, is_paced=any(one.steady.resolution <= COARSEST for one in paced(run)))
+
+
+def _lost(run: Run) -> str | None:
+    """Say where an evaluation loss ended far above its first: a training loss of an unknown name may have burst."""
+    for curve in curves(run, "eval_loss"):
+        values = curve.values
+        if len(values) >= MIN_LOSSES and values[-1] > _LOST * max(values[0], 0.0) > 0:
+            return f"{curve.raw_name} ended at {number(float(values[-1]))}, and began at {number(float(values[0]))}"
+    return None
 
 
 def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
