@@ -59,6 +59,11 @@ class Stack(Struct, frozen=True):
         return any(stands_for("collective_frame", f.text) for f in self.frames[:_NEAR])
 
     @property
+    def fetching(self) -> bool:
+        """Whether it waits for a batch of a worker of the loader."""
+        return any(stands_for("loader_frame", f.text) for f in self.frames[:_NEAR])
+
+    @property
     def p2p(self) -> bool:
         """Whether it waits in a send or a receive."""
         return any(stands_for("point_to_point_frame", f.text) for f in self.frames[:3])

@@ -21,6 +21,11 @@ from forensics.rules.hang.clue import Clue, gives_clues, of_stack
 from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
 
 _SHOWN = 3
+#: What ends the wait: for a worker of the loader, or not.
+_COMES = {
+    True: "it waits there until a worker gives its batch",
+    False: "a rank waits there until all ranks of its group come",
+}
 #: All ranks reduce gradients; a barrier is what a rank comes to that left the loop, or takes another branch.
 _BARRIER = "barrier"
 
@@ -121,9 +126,11 @@ def _sides(found: Mapping[int, Stack], key: Callable[[Stack], str]) -> list[list
     cause="waits_in_collective",
 )
 def waiting_stack(run: Run) -> Findings:
-    """Find dumps of which each waits in a collective, where nothing else says how the run ended."""
+    """Find dumps of which each waits in a collective or for the loader, where nothing else says how the run ended."""
     dumps = [stack for stack in main_threads(run) if not stack.ended]
-    if not dumps or any(stands_for("call_of_every_step", stack.call) or stack.starting for stack in dumps):
+    fetching = all(stack.fetching for stack in dumps)
+    stepping = any(stands_for("call_of_every_step", stack.call) for stack in dumps) and not fetching
+    if not dumps or stepping or any(stack.starting for stack in dumps):
         return
     if marks_of(run).final is not None or any(f.weight > Weight.STOP for f in standing(run)):
         return
@@ -135,11 +142,12 @@ def waiting_stack(run: Run) -> Findings:
     who = f"rank {first.rank}" if first.rank >= 0 else "the process"
     own = next((f", called in {f.text}," for f in first.frames if not is_library(f.file)), "")
     yield waiting_stack.finding(
-        f"{who} waits in {_named(first)}{own} after step {last}",
-        "a rank waits there until all ranks of its group come, and the log has neither an error nor an end",
+        f"{who} waits {'for a worker of the loader' if fetching else f'in {_named(first)}'}{own} after step {last}",
+        f"{_COMES[fetching]}, and the log has neither an error nor an end",
         proof(*map(_evidence, dumps[:_SHOWN])),
         Onset(step=last, step_lo=last, rank=first.rank if first.rank >= 0 else None),
         numbers={"dumps": len(dumps)},
+        cause="loader_stalled" if fetching else "waits_in_collective",
     )
 
 
