@@ -9,7 +9,7 @@ from forensics.patterns import lazily
 
 _INT64_DIGITS = 18
 #: Endings of files that hold weights or a whole model.
-_KINDS = r"\.(?:pth?|pth\.tar|ckpt|bin|npz|safetensors|keras|weights\.h5|h5|hdf5)"
+_KINDS = r"\.(?:pth?|pth\.tar|ckpt|bin|npz|safetensors|keras|weights\.h5|h5|hdf5|th|pdparams|msgpack|caffemodel)"
 #: Names of folders, each with the trainer that gives it; `step` counts optimizer steps, `epoch` epochs.
 _FOLDERS = (
     (r"(?:tmp-)?checkpoint-(?P<step>\d+)", "transformers"),
@@ -26,11 +26,16 @@ _FILES = (
     (r"ep\d+-ba(?P<step>\d+)-rank\d+\.pt", "Composer"),
     (r"checkpoint_\d+_(?P<step>\d+)\.pt", "fairseq"),
     (r"iter_(?P<step>\d+)\.pth", "mmengine"),
-    (rf"(?:model|state|optim|ckpt|checkpoint)[-_]?(?:step|iter)?[-_]?(?P<step>\d+)(?:_(?:rank)?\d+)?{_KINDS}", "many"),
+    (
+        rf"(?:(?:flax_)?model|state|optim|ckpt|checkpoint|snap(?:shot)?)[-_.]?(?:step|iter)?[-_]?(?P<step>\d+)(?:_(?:rank)?\d+)?{_KINDS}",
+        "many",
+    ),
     (rf"step[-_]?(?P<step>\d+){_KINDS}", "many"),
     (rf"(?:.*[-_.])?epoch[-_=]?(?P<epoch>\d+)(?:[-_.].*)?{_KINDS}", "mmengine, Keras's ModelCheckpoint"),
     (r"(?:weights|model|cp)[-.](?P<epoch>\d+)(?:-.*)?\.(?:keras|weights\.h5|h5|hdf5|ckpt)", "the examples of Keras"),
     (r".*_(?P<step>\d+)_steps\.zip", "Stable-Baselines3's CheckpointCallback"),
+    (rf"(?P<epoch>\d+)epoch{_KINDS}", "ESPnet"),
+    (r"model\.ckpt-(?P<step>\d+)\.(?:index|meta|data-\d+-of-\d+)", "TensorFlow's Estimator"),
     (r"DONE_(?P<step>\d+)", "llm.c"),
 )
 _FOLDER = tuple(lazily(pattern + r"\Z") for pattern, _ in _FOLDERS)
