@@ -53,6 +53,35 @@ def test_sizes_that_differ_inside_an_optimizer_are_those_of_its_state(tmp_path: 
 
 
 @pytest.mark.parametrize(
+    ("file", "raised", "cause", "first"),
+    [
+        (
+            "mill.py",
+            "ValueError: not enough values to unpack (expected 3, got 0)",
+            "no_samples",
+            "Look at what is empty",
+        ),
+        ("mill.py", "ValueError: not enough values to unpack (expected 3, got 2)", "uncaught_exception", ""),
+        (
+            f"{INSTALLED}/trainers/migration/mill.py",
+            "KeyError: 'global_step'",
+            "state_mismatch",
+            "Load it with the rel",
+        ),
+        ("mill.py", "KeyError: 'global_step'", "uncaught_exception", ""),
+        ("mill.py", "KeyError: 'pytorch-lightning_version'", "state_mismatch", "Load the weights alone"),
+        ("mill.py", "TypeError: __init__() got multiple values for argument 'mill'", "bad_arguments", "Hand the argum"),
+    ],
+)
+def test_what_was_empty_and_what_a_checkpoint_lacks_are_told(
+    tmp_path: Path, file: str, raised: str, cause: str, first: str
+) -> None:
+    verdict = said(tmp_path, [*TRACEBACK, *frame("call", file), raised])
+    assert (*shape(verdict), verdict.cause) == (*CRASH, cause)
+    assert verdict.actions[0].text.startswith(first)
+
+
+@pytest.mark.parametrize(
     ("file", "second"),
     [("model.py", "Open the last frame of your own code"), (f"{INSTALLED}/windmill/a.py", "Read the traceback above")],
 )
