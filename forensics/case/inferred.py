@@ -82,12 +82,23 @@ def _earns(name: str) -> bool:
 
 
 def _by_its_course(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
-    """Give the loss of a loop that has its own word for it: of few numbers the only one that falls, and jitters."""
+    """Give the loss of a loop that has its own word for it: of few numbers the only one that falls, or is lost."""
     told = [raw for raw in unknown if not any(stands_for(means, raw) for means in _NO_LOSS)]
     if not told or len(unknown) > _MOST_OWN_WORDS or any(map(_earns, unknown)):
         return {}
-    falling = [raw for raw in told if _trains(table.values_of(raw).drop_nulls())]
+    values = {raw: table.values_of(raw).drop_nulls() for raw in told}
+    falling = [raw for raw, own in values.items() if _trains(own)] or [
+        raw for raw, own in values.items() if _is_lost(own)
+    ]
     return {falling[0]: "loss"} if len(falling) == 1 else {}
+
+
+def _is_lost(values: pl.Series) -> bool:
+    """Whether numbers were finite, and went up and down, until none of them was any more."""
+    finite = values.is_finite()
+    told = int(finite.sum())
+    lost = len(values) - told
+    return min(told, lost) >= _FIRST and bool(finite[:told].all()) and is_anew(values[:told].to_list())
 
 
 def _trains(values: pl.Series) -> bool:

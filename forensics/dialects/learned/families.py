@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import isfinite
 from types import MappingProxyType
 
 import polars as pl
@@ -19,7 +20,7 @@ from msgspec import Struct
 
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
-from forensics.dialects.names import measured, of_pair
+from forensics.dialects.names import falls, is_anew, measured, of_pair
 from forensics.dialects.spec import DECIMAL_COMMA, NS, RESERVED, Line, N, Name
 from forensics.patterns import lazily
 
@@ -28,6 +29,8 @@ _COUNT = r"[\d,]*\d"
 _UNNAMED = lazily(rf"[^0-9{LETTERS}]+")
 #: So many lines enumerate folds, classes or trials as often as steps.
 _ENUMERATED = 12
+#: All of something, in percent.
+_WHOLE = 100
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,18 @@ class Column:
 
     @property
     def counts_evenly(self) -> bool:
-        """Whether it is the first number of each line and rises by the same whole number, whatever its name."""
+        """Whether every line has it, as a bare number or a percentage, and it rises by the same whole number."""
         rises = {b - a for at, (a, b) in enumerate(pairwise(self.values), 1) if at not in self.begins}
-        first = self.place == 0 and not self.optional and not any(cell.unit for cell in self.cells)
-        return (
-            first and len(self.cells) > _ENUMERATED and len(rises) == 1 and min(rises) > 0 and min(rises).is_integer()
-        )
+        units = {cell.unit for cell in self.cells}
+        bare = not self.optional and (units == {""} or (units == {"%"} and max(self.values) <= _WHOLE))
+        return bare and len(self.cells) > _ENUMERATED and len(rises) == 1 and min(rises) > 0 and min(rises).is_integer()
+
+    @property
+    def has_a_course(self) -> bool:
+        """Whether it is a fraction without a unit that falls, and goes up on the way, as no rate and no countdown."""
+        told = [value for value in self.values if isfinite(value)]
+        bare = not self.optional and not any(cell.unit for cell in self.cells) and min(told, default=-1) >= 0
+        return bare and any(not value.is_integer() for value in told) and falls(told) and is_anew([-v for v in told])
 
 
 #: What counts → the group of the number that it counts to.

@@ -8,8 +8,8 @@ where its loss is NaN), names a loss-like quantity or counts steps beside anothe
 unknown, so numbers are kept as printed; names still go through the table of canonical names.
 
 The step is, in order of preference: a growing counter; `(epoch - first) * batches + batch` where the counter starts
-again in each epoch; a counter that wraps at `M` of `N/M`; the epoch; the first number of a line with a
-loss, where it rises evenly. Which one, the values decide.
+again in each epoch; a counter that wraps at `M` of `N/M`; the epoch; the first whole number that rises evenly before a
+loss, or before a fraction that falls as a loss does. Which one, the values decide.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from operator import itemgetter
 
 from forensics.dialects._counters import is_of_data
@@ -221,7 +221,7 @@ def _merged(groups: _Groups) -> _Groups:
 def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> Family | None:
     """Decide what each column is; None when the group is not a trainer's."""
     columns = _columns(_keys_of(signature), rows, ranks)
-    columns.extend([*_progress(rows)] or _numbered(columns, rows))
+    columns.extend(_progress(rows) or _numbered(columns, rows))
     speaker = {c.key: "rank" for c in columns if c.key.lower() == "rank" and not c.optional}
     columns = [c for c in columns if c.key.lower() != "rank" or c.key in speaker]
     roles = _roles([c for c in columns if c.key not in speaker])
@@ -269,20 +269,22 @@ def _column(key: str, rows: list[tuple[Slot, ...]], names: list[list[str]], rank
     return Column(key, tuple(cells), limits, place=place, optional=optional, begins=frozenset(begins))
 
 
-def _progress(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
+def _progress(rows: list[tuple[Slot, ...]]) -> list[Column]:
     """The first `N/M` that has no key of its own, if every row has it."""
     pairs = [next(((i, a, b) for i, (a, b) in enumerate(pairwise(row)) if b.over and not a.key), None) for row in rows]
     whole = [pair for pair in pairs if pair is not None]
-    if whole and len(whole) == len(rows):
-        yield Column("", tuple(a for _, a, _ in whole), tuple(b for _, _, b in whole), place=whole[0][0])
+    if not whole or len(whole) < len(rows):
+        return []
+    return [Column("", tuple(a for _, a, _ in whole), tuple(b for _, _, b in whole), place=whole[0][0])]
 
 
-def _numbered(columns: Sequence[Column], rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
-    """The number without a key that begins each line of metrics and counts them: `[12]  train-logloss:0.52`."""
-    cells = tuple(row[0] for row in rows)
-    counts = Column("", cells[:-1], (), place=0).counts_evenly  # the last one may be the best, at an early stop
-    if counts and not any(cell.key for cell in cells) and any(map(_moves, columns)):
-        yield Column("", cells, (), place=0)
+def _numbered(columns: Sequence[Column], rows: list[tuple[Slot, ...]]) -> list[Column]:
+    """The first number without a key that counts lines of metrics, and stands before them: `[12]  logloss:0.52`."""
+    first = min((c.place for c in columns if _moves(c) or c.has_a_course), default=0)
+    cells = (tuple(row[at] for row in rows) for at in range(min(first, *map(len, rows))))
+    bare = (Column("", own, (), place=at) for at, own in enumerate(cells) if not any(c.key or c.over for c in own))
+    # the last one may be the best, at an early stop
+    return [*islice((c for c in bare if Column("", c.cells[:-1], (), place=c.place).counts_evenly), 1)]
 
 
 def _moves(column: Column) -> bool:
@@ -328,8 +330,9 @@ def _roles(columns: list[Column]) -> dict[str, str]:
             break
     if same is not None and (epoch is not None or roles):
         roles[same.key] = "epoch"
-    if not roles and any(stands_for("printed_loss", c.key) for c in columns):
-        roles.update((c.key, "step") for c in columns if c.key and c.counts_evenly)
+    told = [c.place for c in columns if c.key and (stands_for("printed_metric", c.key) or c.has_a_course)]
+    even = [c for c in columns if told and c.place < min(told) and c.counts_evenly] if not roles else []
+    roles.update((c.key, "step") for c in sorted(even, key=lambda c: c.place)[:1])
     return roles
 
 

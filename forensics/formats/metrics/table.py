@@ -1,4 +1,4 @@
-"""Tables of metrics as delimited text: any with a step or an epoch in its first line.
+"""Tables of metrics as delimited text: any with a step or an epoch in its first line, or whose first column counts.
 
 Lightning's `metrics.csv`, YOLO's `results.csv`, `progress.csv` and `progress.txt` of reinforcement learning. An empty
 cell was not logged; `nan` is a NaN. A column whose first number has a unit (`4100MB`) has it in each cell. A header
@@ -9,11 +9,12 @@ file's own axis. Columns under `config/` are facts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from forensics.dialects.names import measured, unit_of
+from forensics.dialects.names import falls, measured, unit_of
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import EPOCHS, STEPS, TIMES, first_of
@@ -24,12 +25,15 @@ from forensics.formats.rows.metrics import At, MetricRows, Places, int64, unix_n
 from forensics.formats.rows.text import settle
 from forensics.formats.wandb.exports.columns import INDEX, is_chart, is_history
 from forensics.io.columns import as_column
+from forensics.knowledge.vocabulary import stands_for
 from forensics.values import replace
 
 if TYPE_CHECKING:
     from forensics.formats.metrics._columns import Columns
 
 _SAMPLE_ROWS = 20
+#: So few rows enumerate folds or classes as often as steps.
+_ENUMERATED = 12
 _CONFIG = "config/"
 _FACTS = 1_000
 
@@ -117,14 +121,39 @@ def _first(cells: list[str]) -> str:
     return cells[0].strip().lstrip("# ")
 
 
-def _header(cells: list[str]) -> _Header | None:
-    """The meaning of a first line; None when it names no axis, or numbers stand in it."""
+def _counts(name: str) -> bool:
+    return stands_for("counter_of_steps", name) or stands_for("counter_of_epochs", name)
+
+
+def _trains(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first number of every row rises evenly, and a fraction behind it falls as a loss does."""
+    if len({len(row) for row in rows}) != 1:
+        return False
+    first, *rest = [[number(cell.strip()) for cell in cells] for cells in zip(*rows, strict=True)]
+    told = [[float(value) for value in column if value is not None] for column in rest]
+    rises = {None if a is None or b is None else b - a for a, b in pairwise(first)}
+    even = (
+        len(rows) > _ENUMERATED
+        and len(rises) == 1
+        and all(rise and rise > 0 and float(rise).is_integer() for rise in rises)
+    )
+    parts = [one for one in told if len(one) == len(rows) and min(one) >= 0 and any(not v.is_integer() for v in one)]
+    return even and any(falls(one) and len({*one}) > _ENUMERATED for one in parts)
+
+
+def _header(cells: list[str], *, counts: bool = False) -> _Header | None:
+    """The meaning of a first line; None when it names no axis, or numbers stand in it.
+
+    `counts`: its first column is the axis, whatever its name.
+    """
     if not 2 <= len(cells) <= MOST_COLUMNS:
         return None
     names = (_first(cells), *(cell.strip() for cell in cells[1:]))
     if any(number(name) is not None for name in names):
         return None
     step, epoch, time = (first_of(names, wanted) for wanted in (STEPS, EPOCHS, TIMES))
+    if step is None and epoch is None and (counts or _counts(names[0].lower())):
+        step = 0  # a script's own word for its axis stands first
     if step is None and epoch is None:
         return None
     axes = {step, epoch, time}
@@ -134,7 +163,7 @@ def _header(cells: list[str]) -> _Header | None:
 
 def _sniff(opened: Opened) -> tuple[str, _Header]:
     delimiter, rows = first_rows(opened, _SAMPLE_ROWS + 1)
-    header = _header(rows[0]) if rows else None
+    header = _header(rows[0], counts=_trains(rows[1:])) if rows else None
     if header is None:
         raise NotMine("the first line names no step and no epoch")
     if is_chart(rows[0]) or is_history(rows[0]):

@@ -172,3 +172,32 @@ def test_a_number_of_no_size_that_a_device_has_is_no_memory(printed: float) -> N
 
 def test_a_use_of_memory_without_a_unit_may_be_a_share() -> None:
     assert in_gib("memory", 48.0) == [("memory", 48.0)]
+
+
+def course(name: str, values: Sequence[float]) -> set[str]:
+    """Give the canonical names of a run that logs some values under one name, beside a rate."""
+    rows = {
+        "source": ["train.log"] * len(values) * 2,
+        "seq": [*range(len(values))] * 2,
+        "raw_name": [name] * len(values) + ["lr"] * len(values),
+        "name": [name] * len(values) + ["lr"] * len(values),
+        "value": [*values, *([0.1] * len(values))],
+    }
+    return {*keys_of(run_of("run", {"metrics": pl.DataFrame(rows)}))["name"].to_list()}
+
+
+def test_what_went_up_and_down_until_it_was_nan_for_good_is_the_loss() -> None:
+    told = [5.0, 4.8, 4.9, 4.7, 4.6, 4.7]
+    assert course("ctc", [*told, *[math.nan] * 4]) == {"loss", "lr"}
+    assert course("ctc", [*told, math.nan, *told, math.nan, math.nan]) == {"ctc", "lr"}  # it came back
+    assert course("ctc", [*map(float, range(6)), *[math.nan] * 4]) == {"ctc", "lr"}  # a counter
+    assert course("val_auc", [*told, *[math.nan] * 4]) == {"val_auc", "lr"}  # a score of an empty class
+
+
+@pytest.mark.parametrize("printed", ["train-logloss", "training's binary_logloss", "rmse_tr"])
+def test_losses_of_boosters_and_short_words_for_training_are_losses(printed: str) -> None:
+    assert named("lr", printed) == ["lr", "loss"]
+
+
+def test_va_is_short_for_data_that_are_held_out() -> None:
+    assert named("tr_ce", "va_ce") == ["loss", "eval_loss"]

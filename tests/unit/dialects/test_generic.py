@@ -401,10 +401,10 @@ def test_the_rank_of_a_matrix_or_of_a_machine_is_nobodys(form: str) -> None:
     assert read(lines)["rank"].null_count() == read(lines).height
 
 
-@pytest.mark.parametrize("word", ["Schritt", "paso", "etap", "tick"])
-def test_the_first_number_that_rises_evenly_counts_steps_whatever_its_name(word: str) -> None:
-    lines = [f"{word} {10 * at} von 400: loss {3 - at / 50:.4f}, lr 0.001" for at in range(1, 41)]
-    assert series(lines, "loss") == [(10 * at, round(3 - at / 50, 4)) for at in range(1, 41)]
+@pytest.mark.parametrize(("word", "loss"), [("Schritt", "loss"), ("paso", "loss"), ("tick", "loss"), ("pas", "perte")])
+def test_the_first_number_that_rises_evenly_counts_steps_whatever_its_name(word: str, loss: str) -> None:
+    lines = [f"{word} {10 * at} von 400: {loss} {3 - at / 50:.4f}, lr 0.001" for at in range(1, 41)]
+    assert series(lines, loss) == [(10 * at, round(3 - at / 50, 4)) for at in range(1, 41)]
 
 
 @pytest.mark.parametrize(
@@ -413,10 +413,30 @@ def test_the_first_number_that_rises_evenly_counts_steps_whatever_its_name(word:
         [f"fold {at}: loss {3 - at / 50:.4f}" for at in range(1, 11)],
         [f"client {at % 7}: loss {3 - at / 50:.4f}" for at in range(40)],
         [f"loss {3 - at / 50:.4f} seen {8 * at} lr 0.001" for at in range(40)],
+        [f"[{at * at}] loss {3 - at / 50:.4f}" for at in range(40)],
     ],
 )
 def test_an_enumeration_and_a_number_further_in_the_line_count_none(lines: list[str]) -> None:
     assert {step for step, _ in series(lines, "loss")} == {None}
+
+
+@pytest.mark.parametrize(
+    "form", ["[{s}] train/{k}={v}", "n={s} {k}={v} sps=900", "{s}% | {k} {v}", "[{s}]\tdata's {k}: {v}"]
+)
+def test_a_whole_number_that_rises_evenly_before_one_that_falls_counts_steps(form: str) -> None:
+    told = [round(3 - at / 20 + at % 2 / 9, 4) for at in range(1, 41)]
+    lines = [form.format(s=2 * at, k="ce", v=value) for at, value in enumerate(told, 1)]
+    rows = read(lines).filter(pl.col("value").is_in(told))
+    assert rows["step"].to_list() == [2 * at for at in range(1, 41)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[3 - at / 50 for at in range(40)], [1 + at % 3 / 9 for at in range(40)], [at % 5 for at in range(40)]],
+    ids=["a schedule", "no course", "no fraction"],
+)
+def test_a_whole_number_before_what_does_not_fall_as_a_loss_counts_none(values: list[float]) -> None:
+    assert learn([f"n={at} ce={value:.4f}" for at, value in enumerate(values)]) is None
 
 
 def wrapped(second: str = "                    lr={v}, step_time=0.0{s}s") -> list[str]:
