@@ -52,7 +52,7 @@ _MIN_EVALUATIONS = 2
 _EXCERPT_LINES = 12
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
 _MAX_HOMES = 64
-#: So many keys may stand twice in a line that prints more of them once: a best score beside the present one.
+#: Keys may stand twice in a line that prints more of them once, and more than so many: a best score, a running mean.
 _MOST_TWICE = 2
 
 
@@ -157,7 +157,7 @@ def _once(signature: tuple[str, ...]) -> tuple[str, ...]:
     """The keys of a line; where few of them stand twice (`best test acc` … `test acc`) beside a loss, the others."""
     twice = {key for key, count in Counter(signature).items() if count > 1}
     kept = tuple(key for key in signature if key not in twice)
-    if twice and not (len(twice) <= _MOST_TWICE < len(kept) and any(stands_for("printed_loss", key) for key in kept)):
+    if twice and not (len(twice) < len(kept) > _MOST_TWICE and any(stands_for("printed_loss", key) for key in kept)):
         return ()
     return kept
 

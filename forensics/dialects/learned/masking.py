@@ -8,6 +8,7 @@ dotted versions are opaque: they are neither numbers nor literal text.
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -36,6 +37,8 @@ _TOKEN = lazily(
     r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
     rf")(?P<unit>{_UNIT})?(?![\w@]|\.\d|-[A-Za-z])"
 )
+#: A key right behind the name of the group that it begins.
+_INSIDE = lazily(r"(?P<group>[A-Za-z_]\w*) ?[:\[] ?(?P<key>[A-Za-z_]\w*) ?[:=]? ?$")
 #: Names may be of any Latin alphabet, Chinese, Japanese or Korean, whose colons and commas are wide.
 LETTERS = r"A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fff\uac00-\ud7a3"
 _KEY_WORD = rf"[{LETTERS}][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b\uff08\uff09]*"
@@ -161,6 +164,7 @@ def _places(line: str) -> tuple[_Place, ...]:
         before = _before(line, tuple(pieces))
         slot = Slot("", "", (found["unit"] or "").strip(), before, bool(places) and before.strip() in {"/", "of"})
         slot = slot._replace(key=_key(slot, places[-1].slot if places else None))
+        slot = slot._replace(key=_within(slot, {place.slot.key for place in places}))
         rate = None if slot.key or slot.over else _RATE.match(line, found.end("number")) or _RATE.match(line, start)
         if rate is not None:
             slot, start = slot._replace(key=rate[1], behind=rate[1]), rate.end()
@@ -179,6 +183,18 @@ def _key(slot: Slot, previous: Slot | None) -> str:
     if slot.over:
         return ""
     return key_of(slot.before) or ("" if previous is None else _counted_key(previous.before, slot.before))
+
+
+def _within(slot: Slot, earlier: AbstractSet[str]) -> str:
+    """The key, with the name before its colon or bracket where that is of held-out data, or the key stands twice.
+
+    `train: loss 2.3 top1 9 | test: loss 2.4 top1 8`, `loss[loss=0.3, over 6400], tot_loss[loss=0.4]`.
+    """
+    found = _INSIDE.search(slot.before[-120:]) if slot.key else None
+    if found is None or found["key"] != slot.key:
+        return slot.key
+    held_out = stands_for("held_out_word", found["group"])
+    return f"{found['group']} {slot.key}" if held_out or slot.key in earlier else slot.key
 
 
 def _latin(key: str) -> str:
@@ -232,7 +248,9 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
         text = line[place.begin : place.end]
         if not place.holds:
             before = _before(line, place.before)
-            key = _key(Slot("", text, unit, before, over), found[-1] if found else None) or behind
+            slot = Slot("", text, unit, before, over)
+            slot = slot._replace(key=_key(slot, found[-1] if found else None))
+            key = _within(slot, {one.key for one in found}) or behind
         found.append(Slot(key, text, unit, before, over, behind))
     return tuple(found)
 

@@ -456,6 +456,30 @@ def test_a_number_before_other_numbers_than_metrics_and_one_that_does_not_rise_e
     assert set(read([f"[{s * s}]\tloss: {9 - s / 9}" for s in range(15)])["step"]) == {None}
 
 
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        ("step {s} train: loss {v} top1 {t} | test: loss 0.9 top1 {t} | lr 0.1", "eval_loss"),
+        (
+            "step {s}, loss[loss={v}, over {t} frames. ], tot_loss[loss=0.9, over {t} frames. ], lr: 0.1",
+            "tot_loss loss",
+        ),
+    ],
+)
+def test_a_key_that_stands_twice_takes_the_name_of_its_group(form: str, name: str) -> None:
+    lines = [form.format(s=step, v=step * 0.5, t=step / 9) for step in STEPS]
+    assert series(lines, "loss") == expected(0.5)
+    assert [value for _, value in series(lines, name)] == [0.9] * len(STEPS)
+
+
+def test_a_held_out_loss_behind_its_group_is_none_of_training() -> None:
+    lines = [f"Epoch 1, step {step}, validation: loss={step}, wer={step / 9:.3f}" for step in STEPS]
+    assert series(lines, "loss") == []
+    assert series(lines, "eval_loss") == expected()
+    lines = [line.replace("validation", "phase one") for line in lines]
+    assert series(lines, "loss") == expected()
+
+
 def test_statements_that_end_with_semicolons_are_no_records() -> None:
     assert learn([f"float loss = {s}.5; int step = {s};" for s in range(15)]) is None
 
