@@ -88,12 +88,20 @@ def test_of_a_long_last_line_its_end_is_quoted_which_says_what_came_to_an_end(tm
     assert "timestamp" not in headline
 
 
-@pytest.mark.parametrize(("last", "outcome"), [(169.0, Outcome.CANNOT_SAY), (1.9, Outcome.HEALTHY)])
-def test_a_held_out_loss_that_ends_above_twice_its_first_is_no_health(
-    last: float, outcome: Outcome, tmp_path: Path
+@pytest.mark.parametrize(
+    ("values", "outcome"),
+    [
+        ([1.2, 1.1, 169.0], Outcome.CANNOT_SAY),
+        ([1.2, 1.1, 1.9], Outcome.HEALTHY),
+        ([1.2, 1.21, 1.23, 1.26, 1.3], Outcome.CANNOT_SAY),  # never as good as at first
+        ([1.2, 1.21, 1.19, 1.26, 1.3], Outcome.HEALTHY),
+    ],
+)
+def test_a_held_out_loss_that_ends_above_its_first_is_no_health(
+    values: list[float], outcome: Outcome, tmp_path: Path
 ) -> None:
     (tmp_path / "metrics.csv").write_text(losses(60), encoding="utf-8")
-    table = "\n".join(["step,val_loss", "20,1.2", "40,1.1", f"60,{last}"])
+    table = "\n".join(["step,val_loss", *(f"{10 * n},{value}" for n, value in enumerate(values, 1))])
     (tmp_path / "held_out.csv").write_text(table + "\n", encoding="utf-8")
     found = verdict(tmp_path, [])
     assert found.outcome is outcome
