@@ -11,6 +11,7 @@ from tests.unit.truth._runs import TRACEBACK, judged, said, shape
 
 CRASH = (Outcome.FAILED, Shape.CRASH)
 INSTALLED = "/opt/env/lib/python3.11/site-packages"
+NONE = "AttributeError: 'NoneType' object has no attribute"
 STATE = '{"global_step": 40, "log_history": [{"loss": 2.0, "step": 40}]}'
 
 
@@ -71,11 +72,12 @@ def test_sizes_that_differ_inside_an_optimizer_are_those_of_its_state(tmp_path: 
         ("mill.py", "KeyError: 'global_step'", "uncaught_exception", ""),
         ("mill.py", "KeyError: 'pytorch-lightning_version'", "state_mismatch", "Load the weights alone"),
         ("mill.py", "TypeError: __init__() got multiple values for argument 'mill'", "bad_arguments", "Hand the argum"),
+        ("mill.py", "AssertionError: APEX and CUDA required for fused mills", "module_missing", "Install APEX with"),
+        (f"{INSTALLED}/accelerate/commands/a.py", f"{NONE} 'lower'", "bad_config", "Write the launcher's settings"),
+        (f"{INSTALLED}/accelerate/a.py", f"{NONE} 'lower'", "uncaught_exception", "Find what is None"),
     ],
 )
-def test_what_was_empty_and_what_a_checkpoint_lacks_are_told(
-    tmp_path: Path, file: str, raised: str, cause: str, first: str
-) -> None:
+def test_what_is_empty_or_absent_is_told(tmp_path: Path, file: str, raised: str, cause: str, first: str) -> None:
     verdict = said(tmp_path, [*TRACEBACK, *frame("call", file), raised])
     assert (*shape(verdict), verdict.cause) == (*CRASH, cause)
     assert verdict.actions[0].text.startswith(first)
