@@ -283,8 +283,8 @@ def _numbered(columns: Sequence[Column], rows: list[tuple[Slot, ...]]) -> list[C
     first = min((c.place for c in columns if _moves(c) or c.has_a_course), default=0)
     cells = (tuple(row[at] for row in rows) for at in range(min(first, *map(len, rows))))
     bare = (Column("", own, (), place=at) for at, own in enumerate(cells) if not any(c.key or c.over for c in own))
-    # the last one may be the best, at an early stop
-    return [*islice((c for c in bare if Column("", c.cells[:-1], (), place=c.place).counts_evenly), 1)]
+    # the pattern of a line finds the first one alone; the last row may be that of the best, at an early stop
+    return [c for c in islice(bare, 1) if Column("", c.cells[:-1], (), place=c.place).counts_evenly]
 
 
 def _moves(column: Column) -> bool:
@@ -330,8 +330,10 @@ def _roles(columns: list[Column]) -> dict[str, str]:
             break
     if same is not None and (epoch is not None or roles):
         roles[same.key] = "epoch"
-    told = [c.place for c in columns if c.key and (stands_for("printed_metric", c.key) or c.has_a_course)]
-    even = [c for c in columns if told and c.place < min(told) and c.counts_evenly] if not roles else []
+    even = [c for c in columns if c.counts_evenly] if not roles else []
+    named = [c for c in columns if c.key and c not in even]
+    told = [c.place for c in named if stands_for("printed_metric", c.key) or c.has_a_course]
+    even = [c for c in even if told and c.place < min(told)]
     roles.update((c.key, "step") for c in sorted(even, key=lambda c: c.place)[:1])
     return roles
 
