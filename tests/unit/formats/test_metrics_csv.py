@@ -63,31 +63,29 @@ def test_a_row_with_too_many_cells_is_stated(run: Run) -> None:
     assert wrote.points("loss") == [(1, 2.0), (3, 1.8)]
 
 
-def table(header: str, row: Callable[[int], str]) -> bytes:
-    return "\n".join([header, *map(row, range(1, 20))]).encode()
+def table(*lines: str) -> bytes:
+    return "\n".join(lines).encode()
 
 
 def test_the_first_column_is_the_axis_where_it_counts_and_another_falls_as_a_loss_does(run: Run) -> None:
-    wrote = run(read, "m.csv", table("pass,fit", lambda at: f"{at},{3 / at + at % 2 / 9:.4f}"))
+    wrote = run(read, "m.csv", table("pass,fit", *(f"{at},{3 / at + at % 2 / 9:.4f}" for at in range(1, 20))))
     assert wrote.table("metrics")["step"].to_list() == list(range(1, 20))
-    short = run(read, "m.csv", table("ep,auc", lambda at: f"{at},{at / 40:.4f}"))
+    short = run(read, "m.csv", table("ep,auc", *(f"{at},{at / 40:.4f}" for at in range(1, 20))))
     assert short.table("metrics")["step"].to_list() == list(range(1, 20))
 
 
 @pytest.mark.parametrize(
-    ("header", "row"),
+    "data",
     [
-        ("index,used", lambda at: f"{at},{at % 7 / 9:.4f}"),
-        ("t,price", lambda at: f"{at * at},{3 / at:.4f}"),
-        ("row,left", lambda at: f"{at},{40 - at}"),
+        table("index,used", *(f"{at},{at % 7 / 9:.4f}" for at in range(1, 20))),
+        table("t,price", *(f"{at * at},{3 / at:.4f}" for at in range(1, 20))),
+        table("row,left", *(f"{at},{40 - at}" for at in range(1, 20))),
     ],
     ids=["nothing falls", "uneven", "no fraction"],
 )
-def test_a_table_whose_first_column_only_enumerates_is_left_to_others(
-    header: str, row: Callable[[int], str], run: Run
-) -> None:
+def test_a_table_whose_first_column_only_enumerates_is_left_to_others(data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
-        run(read, "m.csv", table(header, row))
+        run(read, "m.csv", data)
 
 
 @pytest.mark.parametrize("data", [b"", b"name,score\na,1\n", b"1,2\n3,4\n", b"step,loss\n", b"step,loss\nx,y\n"])
