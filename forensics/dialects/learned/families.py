@@ -227,7 +227,9 @@ def finish(frame: pl.DataFrame) -> pl.DataFrame:
     first = 0.0 if frame["epoch"].eq(0).any() else 1.0
     batch = pl.col("iter")
     frame = frame.with_columns(_turn=_turns(frame["iter"]))
-    per_epoch = pl.coalesce("iters", batch.max())
+    rises = batch.drop_nulls().diff()
+    left_out = pl.when(batch.min() == 0).then(rises.filter(rises > 0).min()).otherwise(0)  # the last one is not printed
+    per_epoch = pl.coalesce("iters", batch.max() + left_out)
     turn = pl.coalesce(pl.col("epoch") - first, pl.col("_turn"))
     fine = (turn * per_epoch + batch).cast(pl.Int64, strict=False)
     alone = not (frame["seq"].diff() == 0).any()  # else a line was read in two ways, of which one may know the step

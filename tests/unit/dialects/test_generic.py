@@ -117,6 +117,13 @@ def test_batches_that_begin_again_in_each_epoch_count_on() -> None:
     assert [step for step, _ in series(lines, "loss")] == list(range(10, 130, 10))
 
 
+@pytest.mark.parametrize(("begin", "steps"), [(0, [0, 25, 50, 75, 100, 125]), (25, [25, 50, 75, 100, 125, 150])])
+def test_batches_from_0_on_leave_the_last_of_an_epoch_unprinted(begin: int, steps: list[int]) -> None:
+    places = [(epoch, begin + batch) for epoch in (1, 2) for batch in (0, 25, 50)]
+    found = series([f"Epoch {epoch}, batch {batch}, loss: {9 - batch / 90:.3f}" for epoch, batch in places], "loss")
+    assert [step for step, _ in found] == steps
+
+
 def test_a_bar_without_an_epoch_counts_on_when_it_is_full() -> None:
     lines = [f" 50%|##  | {b}/40 [00:01<00:02, 5.00it/s, loss=0.5{b}]" for _ in range(3) for b in (10, 20, 30, 40)]
     assert [step for step, _ in series(lines, "loss")] == list(range(10, 130, 10))
