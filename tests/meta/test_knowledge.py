@@ -31,7 +31,7 @@ EMPTY_WORDS = ("forensics", "profile", "debug", "investigate")
 #: Values that a text may ask for.
 VALUES = {"run", "step", "rank", "ranks", "checkpoint", "saved", "next", "fix", "library", "show_nan"}
 #: And those of an error that was raised, which may not be known.
-OF_ERRORS = {"frame", "package", "statement", "own", "installs", "look", "look_there"}
+OF_ERRORS = {"frame", "package", "statement", "own", "installs", "look", "look_there", "died_in", "died_below"}
 
 
 def of_lines() -> set[str]:
@@ -138,6 +138,7 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
         "waits",
         "waits_for_data",
         "no_words",
+        "no_stack",
     }
     for remedy in cause.actions:
         for words in (remedy.text, remedy.otherwise):

@@ -63,7 +63,7 @@ class _State(Struct):
     seq: int = 0
     most: float | None = None
     config: Mapping[str, object] = field(default_factory=dict[str, object])
-    first: Mapping[str, object] = field(default_factory=dict[str, object])
+    first: dict[str, object] = field(default_factory=dict[str, object])
     last: tuple[Line, dict[str, object]] | None = None
 
 
@@ -126,8 +126,8 @@ def _last_words(state: _State, out: Out, limits: Limits) -> None:
     if state.last is None:
         return
     line, record = state.last
-    metrics = ({name for name, _ in _parsed(one, state.budget).cells} for one in (state.first, record))
-    if set.intersection(*metrics) or not any(isinstance(cell, str) for cell in record.values()):
+    first, last = ({name for name, _ in _parsed(one, state.budget).cells} for one in (state.first, record))
+    if first & last or not any(isinstance(cell, str) for cell in record.values()):
         return
     reader = Reader((), Bounds(limits.quote_chars, limits.traceback_lines))
     for tables in (*reader.feed(line.text, offset=line.byte, first_line=line.number), *reader.close()[0]):

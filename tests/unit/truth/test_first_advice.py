@@ -495,7 +495,7 @@ def test_an_exceptions_line_that_a_row_for_lines_takes_is_advised_on_by_its_own_
     [
         (
             [f'  File "{INSTALLED}/windmill/a.py", line 9 in turn', '  File "/opt/run/mill.py", line 3 in grind'],
-            "Look at windmill/a.py:9 in turn, reached from /opt/run/mill.py:3 in grind: the native code",
+            "Look at windmill/a.py:9 in turn, reached from /opt/run/mill.py:3 in grind: native code died below it",
         ),
         (["  <no Python frame>"], "Run again with PYTHONFAULTHANDLER=1"),
     ],

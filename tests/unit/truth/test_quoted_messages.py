@@ -82,7 +82,7 @@ def test_a_build_that_failed_as_a_fallback_is_what_failed_whatever_wrapped_it(
     tmp_path: Path, between: str, cause: str
 ) -> None:
     wrapped = "The above exception was the direct cause of the following exception:"
-    first = "ImportError: cannot import name 'csrc' from 'mill' (/opt/mill/__init__.py)"
+    first = "ImportError: cannot import name 'spin' from 'mill' (/opt/mill/__init__.py)"
     called = "subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1."
     built = "RuntimeError: Error building extension 'mill_cuda'"
     chain = [*TRACEBACK, first, "", between, "", *TRACEBACK, called, "", wrapped, "", *TRACEBACK, built]
