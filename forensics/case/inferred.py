@@ -98,7 +98,10 @@ def _is_lost(values: pl.Series) -> bool:
     finite = values.is_finite()
     told = int(finite.sum())
     lost = len(values) - told
-    return min(told, lost) >= _FIRST and bool(finite[:told].all()) and is_anew(values[:told].to_list())
+    if min(told, lost) < _FIRST or not finite[:told].all():
+        return False
+    course = values[:told].to_list()
+    return is_anew(course) and is_anew([-value for value in course])
 
 
 def _trains(values: pl.Series) -> bool:

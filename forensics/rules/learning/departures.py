@@ -216,8 +216,9 @@ def _spikes_of(run: Run, loss: Loss) -> tuple[Spike, ...]:
     course, gone = loss.course, loss.gone
     if course is None or gone is None:
         return course.spikes if course is not None else ()
-    bursts = gone.how in {"jump", "spike"} and gone.size >= _FAR_OUT and gone.slope < 0
-    lasting = (Spike(gone.onset, gone.size, None),) if bursts and _judge(run, loss) is None else ()
+    is_learned_anew = gone.slope < 0 and gone.lost < run.threshold(Limits).lost  # above it LRN001 tells a divergence
+    bursts = gone.how in {"jump", "spike"} and gone.size >= _FAR_OUT and is_learned_anew
+    lasting = (Spike(gone.onset, gone.size, None),) if bursts else ()
     return course.spikes + lasting
 
 

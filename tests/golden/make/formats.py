@@ -141,8 +141,10 @@ def _hangs() -> Iterator[Made]:
 
 
 def _launchers() -> Iterator[Made]:
-    """Attempts of torchrun with error files, a batch script with the scheduler's words."""
+    """Attempts of torchrun with error files, a batch script with the scheduler's words or its exit code."""
     one = job(70, seed=111, total=300)
+    label = Label("failed", "crash", ("exit_nonzero",))
+    yield _run("exit-code-of-a-script", label, {"train.log": one.log(), "exitcode": "3\n"})
     error = fixture("error_file/crash-one-rank/attempt_0/2/error.json")
     home = "torchrun/none_k3w1/attempt_0"
     words = (
