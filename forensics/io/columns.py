@@ -6,7 +6,6 @@ before.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -15,10 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 T = TypeVar("T", bound="np.generic")
-#: Polars looks at an array with `numpy.ma`, which takes 5 ms to load. Up to so many numbers are a list in 0.3 ms, and a
-#: column of an array in 0.01 ms once somebody had it loaded.
+#: Polars looks at an array with `numpy.ma`, which takes 5 ms to load. Up to so many numbers are a list in 0.1 ms.
 _FEW = 5_000
-_LOOKS_WITH = "numpy.ma"
 
 
 def owned(array: NDArray[T]) -> NDArray[T]:
@@ -38,6 +35,4 @@ def as_column(array: NDArray[Any], name: str = "") -> pl.Series:
 
     if len(array) > _FEW:
         return pl.Series(name, owned(array))
-    if _LOOKS_WITH in sys.modules:
-        return pl.Series(name, owned(array.copy()))
     return pl.Series(name, array.tolist(), numpy_char_code_to_dtype(array.dtype.char))
