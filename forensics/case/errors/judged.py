@@ -24,7 +24,8 @@ from forensics.store.run import Run, derived
 _MAX_EVENTS = 20_000
 _BLOCK_EXIT = lazily(r"^\W*(?:exitcode|traceback)\s*:")
 _BLOCK_LINES = 4
-_EXIT_RECORDS = frozenset({"wandb.exit", "process.exit"})
+#: How the code of an exit record ends, whoever keeps it; that of an exit by 0 ends in `.ended`.
+_EXIT_RECORD = ".exit"
 #: What W&B records after an interrupt from the keyboard, and the shell's code for it.
 _INTERRUPTED = {"255": "130"}
 #: The cause of a traceback without its last line.
@@ -43,7 +44,7 @@ def _events(run: Run) -> pl.DataFrame:
     Of two events of one line that of the catalogue comes first: a dialect's own (`kempnerforge.nan`) knows less.
     """
     raised = pl.col("code").is_in(["traceback", *telling("exception")])
-    read = pl.col("code").is_in([*_EXIT_RECORDS, *telling("rank_of_block"), *final()])
+    read = pl.col("code").is_in([*telling("rank_of_block"), *final()]) | pl.col("code").str.ends_with(_EXIT_RECORD)
     trackers_own = pl.col("source").str.contains(words_for("log_of_a_tracker")) & raised
     blamed = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
     return (
@@ -131,7 +132,7 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
         return _of_traceback(attrs, text)
     if code in telling("exception"):
         return of_lone_line(exception, attrs.get("msg", ""), ends_log=at_end)
-    if code in _EXIT_RECORDS:
+    if code.endswith(_EXIT_RECORD):
         return _of_exit(attrs.get("exit_code", ""))
     return of_line(code, attrs, ends_log=at_end)
 
