@@ -211,6 +211,14 @@ _LEAST_SCALE = 16.0
 _ANEW = 10
 #: Fewer numbers show no course.
 _COURSE = 6
+#: So many numbers enumerate folds, classes or trials as often as steps.
+ENUMERATED = 12
+
+
+def counts(values: Sequence[float], begins: Collection[int] = ()) -> bool:
+    """Whether so many numbers rise by the same whole number that they count steps; at `begins` others count anew."""
+    rises = {b - a for at, (a, b) in enumerate(pairwise(values), 1) if at not in begins}
+    return len(values) > ENUMERATED and len(rises) == 1 and min(rises) > 0 and min(rises).is_integer()
 
 
 def falls(values: Sequence[float]) -> bool:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from math import isfinite
 from types import MappingProxyType
 
@@ -20,15 +19,13 @@ from msgspec import Struct
 
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
-from forensics.dialects.names import falls, is_anew, measured, of_pair
+from forensics.dialects.names import counts, falls, is_anew, measured, of_pair
 from forensics.dialects.spec import DECIMAL_COMMA, NS, RESERVED, Line, N, Name
 from forensics.patterns import lazily
 
 _MAX_FIRST, _MAX_GAP = 120, 60
 _COUNT = r"[\d,]*\d"
 _UNNAMED = lazily(rf"[^0-9{LETTERS}]+")
-#: So many lines enumerate folds, classes or trials as often as steps.
-_ENUMERATED = 12
 #: All of something, in percent.
 _WHOLE = 100
 
@@ -60,10 +57,9 @@ class Column:
     @property
     def counts_evenly(self) -> bool:
         """Whether every line has it, as a bare number or a percentage, and it rises by the same whole number."""
-        rises = {b - a for at, (a, b) in enumerate(pairwise(self.values), 1) if at not in self.begins}
         units = {cell.unit for cell in self.cells}
         bare = not self.optional and (units == {""} or (units == {"%"} and max(self.values) <= _WHOLE))
-        return bare and len(self.cells) > _ENUMERATED and len(rises) == 1 and min(rises) > 0 and min(rises).is_integer()
+        return bare and counts(self.values, self.begins)
 
     @property
     def has_a_course(self) -> bool:

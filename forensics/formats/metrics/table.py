@@ -9,12 +9,11 @@ file's own axis. Columns under `config/` are facts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from forensics.dialects.names import falls, measured, unit_of
+from forensics.dialects.names import ENUMERATED, counts, falls, measured, unit_of
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import EPOCHS, STEPS, TIMES, first_of
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from forensics.formats.metrics._columns import Columns
 
 _SAMPLE_ROWS = 20
-#: So few rows enumerate folds or classes as often as steps.
-_ENUMERATED = 12
 _CONFIG = "config/"
 _FACTS = 1_000
 
@@ -130,21 +127,15 @@ def _trains(rows: Sequence[Sequence[str]]) -> bool:
     if len({len(row) for row in rows}) != 1:
         return False
     first, *rest = [[number(cell.strip()) for cell in cells] for cells in zip(*rows, strict=True)]
-    told = [[float(value) for value in column if value is not None] for column in rest]
-    rises = {None if a is None or b is None else b - a for a, b in pairwise(first)}
-    even = (
-        len(rows) > _ENUMERATED
-        and len(rises) == 1
-        and all(rise and rise > 0 and float(rise).is_integer() for rise in rises)
-    )
-    parts = [one for one in told if len(one) == len(rows) and min(one) >= 0 and any(not v.is_integer() for v in one)]
-    return even and any(falls(one) and len({*one}) > _ENUMERATED for one in parts)
+    axis, *told = ([float(value) for value in column if value is not None] for column in (first, *rest))
+    parts = (one for one in told if len(one) == len(rows) and min(one) >= 0 and any(not v.is_integer() for v in one))
+    return len(axis) == len(rows) and counts(axis) and any(falls(one) and len({*one}) > ENUMERATED for one in parts)
 
 
-def _header(cells: list[str], *, counts: bool = False) -> _Header | None:
+def _header(cells: list[str], *, numbered: bool = False) -> _Header | None:
     """The meaning of a first line; None when it names no axis, or numbers stand in it.
 
-    `counts`: its first column is the axis, whatever its name.
+    `numbered`: its first column is the axis, whatever its name.
     """
     if not 2 <= len(cells) <= MOST_COLUMNS:
         return None
@@ -152,7 +143,7 @@ def _header(cells: list[str], *, counts: bool = False) -> _Header | None:
     if any(number(name) is not None for name in names):
         return None
     step, epoch, time = (first_of(names, wanted) for wanted in (STEPS, EPOCHS, TIMES))
-    if step is None and epoch is None and (counts or _counts(names[0].lower())):
+    if step is None and epoch is None and (numbered or _counts(names[0].lower())):
         step = 0  # a script's own word for its axis stands first
     if step is None and epoch is None:
         return None
@@ -163,7 +154,7 @@ def _header(cells: list[str], *, counts: bool = False) -> _Header | None:
 
 def _sniff(opened: Opened) -> tuple[str, _Header]:
     delimiter, rows = first_rows(opened, _SAMPLE_ROWS + 1)
-    header = _header(rows[0], counts=_trains(rows[1:])) if rows else None
+    header = _header(rows[0], numbered=_trains(rows[1:])) if rows else None
     if header is None:
         raise NotMine("the first line names no step and no epoch")
     if is_chart(rows[0]) or is_history(rows[0]):
