@@ -19,8 +19,6 @@ _FRAME = lazily(rb'^[^"]{0,200}File "[^"]{1,500}", line \d{1,9}, in .')
 #: A message ends within so many lines: one of xformers lists its seven kernels in 30, and room for more.
 _MESSAGE_LINES, _TAIL_BYTES = 40, 16 << 10
 _BREAK = lazily(rb"[\n\r\x08]")
-#: A frame, its statement and the marks below it stand between an exception's line and the file that it names.
-_ABOVE = 3
 
 
 def opening(data: bytes, lead: re.Pattern[str] | None = None) -> tuple[dict[str, Any], bytes] | None:
@@ -57,8 +55,6 @@ def closing(data: bytes, lead: re.Pattern[str] | None = None) -> tuple[int, int,
     if not hits or not all(map(goes_on, lines[hits[-1][0] + 1 :])):
         return None
     number, hit = hits[-1]
-    if any(_FRAME.match(line.encode()) for line in lines[max(0, number - _ABOVE) : number]):
-        return None  # the last line of a traceback that was read, as in the block of a launcher
     more = ends_of([line.strip() for line in lines[number + 1 :] if line.strip()])
     attrs = {"role": "root", "shape": "crash", "exc": hit["exc"], "message": hit["msg"], "more": more, "alone": "yes"}
     said = {"text": texts[number], "stamped": texts[number][:160], "rank": split[number][1], "step": None}

@@ -92,9 +92,11 @@ def test_of_a_long_last_line_its_end_is_quoted_which_says_what_came_to_an_end(tm
     ("values", "outcome"),
     [
         ([1.2, 1.1, 169.0], Outcome.CANNOT_SAY),
+        ([1.2, 1.1, 2.6], Outcome.CANNOT_SAY),
         ([1.2, 1.1, 1.9], Outcome.HEALTHY),
         ([1.2, 1.21, 1.23, 1.26, 1.3], Outcome.CANNOT_SAY),  # never as good as at first
         ([1.2, 1.21, 1.19, 1.26, 1.3], Outcome.HEALTHY),
+        ([1.2, 1.22, 1.21, 1.265], Outcome.HEALTHY),  # too few evaluations
     ],
 )
 def test_a_held_out_loss_that_ends_above_its_first_is_no_health(

@@ -24,7 +24,7 @@ def test_the_code_is_an_end_or_an_error(data: bytes, code: str, value: str, run:
     assert wrote.coverage.skipped_bytes == 0
 
 
-@pytest.mark.parametrize("data", [b"", b"running", b"1 2", b"1234", b"0" * 65])
+@pytest.mark.parametrize("data", [b"", b"running", b"1 2", b"1234", b"0" * 65, b"3" + b"\n" * 64])
 def test_other_files_are_left_to_others(data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
         run(read, "rc", data)

@@ -55,13 +55,25 @@ def test_a_spike_that_recovers_is_no_divergence() -> None:
     assert list(diverged(losses(values))) == []
 
 
-@pytest.mark.parametrize(("times", "told"), [(1e9, [60]), (50.0, [])])
+@pytest.mark.parametrize(("times", "told"), [(1e9, [60]), (3000.0, [60]), (1500.0, [])])
 def test_a_burst_that_is_learned_anew_is_told_with_the_level_before_it(times: float, told: list[int]) -> None:
     learned = [3.0 * 0.9**i + 0.004 for i in range(60)]
     anew = [times * 0.004 * 0.5**i + 0.2 * 0.97**i + 0.05 for i in range(60)]
     hits = [f for f in loss_spike(losses(learned + anew, every=1)) if "fell again" in f.title]
     assert [hit.onset.step for hit in hits] == told
     assert list(diverged(losses(learned + anew, every=1))) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "after"),
+    [
+        (3.0, [1e6 * 0.5**i + 0.9 + 0.2 * 0.97**i for i in range(60)]),  # a third of what was learned: it diverged
+        (900.0, [2.0 + i % 3 / 99 for i in range(60)]),  # it does not fall again
+    ],
+)
+def test_a_burst_that_cost_what_was_learned_or_stayed_is_not_learned_anew(first: float, after: list[float]) -> None:
+    learned = [first * 0.85**i + 0.004 for i in range(60)]
+    assert [f for f in loss_spike(losses(learned + after, every=1)) if "fell again" in f.title] == []
 
 
 def test_a_noisy_loss_is_no_divergence() -> None:

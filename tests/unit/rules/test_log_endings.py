@@ -63,3 +63,16 @@ def test_an_ending_is_known_for_what_it_is(ending: Ending) -> None:
 def test_each_kind_of_ending_is_told_once() -> None:
     names = [ending.name for ending in ENDINGS]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("waiting: a loop that waits for its next batch", "was still waiting where its log ends"),
+        ("waiting: a process that waits for a lock", "was still waiting where its log ends"),
+        ("waiting: the watchdog of NCCL", "timed out"),
+    ],
+)
+def test_a_log_that_ends_in_a_wait_of_its_own_tells_of_no_others(name: str, words: str) -> None:
+    (ending,) = (one for one in ENDINGS if one.name == name)
+    assert words in report_of(ingest_bytes("train.log", ending.text.encode())).verdict.headline

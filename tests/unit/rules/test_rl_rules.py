@@ -276,6 +276,12 @@ def test_an_episode_reward_that_is_lost_is_found_under_the_name_of_each_library(
     assert 17 <= only[0].onset.step <= 19
 
 
+@pytest.mark.parametrize(("end", "told"), [(-0.8, ["episode_reward_falls"]), (0.9, [])])
+def test_a_reward_that_rose_a_little_and_fell_far_below_its_start_has_collapsed(end: float, told: list[str]) -> None:
+    rewards = [*(0.85 + at / 300 + at % 3 / 300 for at in range(60)), *(end + at % 3 / 300 for at in range(60))]
+    assert [f.cause for f in found(rl_run({"mean_return": rewards})) if f.rule == "RLX012"] == told
+
+
 @pytest.mark.parametrize(
     "name", ["eval/episode_reward_mean", "episode_reward_max", "Episode_Reward/lin_vel", "fps", "max_return"]
 )
