@@ -72,7 +72,7 @@ def test_a_burst_that_is_learned_anew_is_told_with_the_level_before_it(times: fl
     ],
 )
 def test_a_burst_that_cost_what_was_learned_or_stayed_is_not_learned_anew(first: float, after: list[float]) -> None:
-    learned = [first * 0.85**i + 0.004 for i in range(60)]
+    learned = [first * 0.85**i + 0.004 for i in range(90)]
     assert [f for f in loss_spike(losses(learned + after, every=1)) if "fell again" in f.title] == []
 
 
