@@ -33,6 +33,7 @@ from forensics.store.run import Run, derived
 _WALL = PaceName("wall", "step", 1.0, 99)
 _BAR = PaceName("time", "step", 1.0, 150)  # behind every name, and every average that was taken apart
 _TICKS = 40  # a difference of so many ticks is right to 2.5 %
+_FEW_TICKS, _FEW = 16, 30  # where that leaves so few records, one that is right to 6 % shows a change of level sooner
 _FREE = 2  # saves without a cost, which show that a save has none
 _ALIKE = 0.9  # of the time of the fastest slow record beside a save: others that take as long are as slow
 _GROUP = ["source", "attempt", "rank"]
@@ -252,11 +253,17 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
 
 def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:
     """One row for each forty ticks, where most rows are closer: a difference of fewer ticks is mostly rounding."""
-    least_ns, times_ns = _TICKS * tick_s * 1e9, rows["t_ns"].to_numpy()
-    if rows.height < 2 or median_of(np.diff(times_ns)) >= least_ns:
-        return rows
-    spans = np.floor((times_ns - times_ns.min()) / least_ns)
-    return where(rows, np.diff(spans, prepend=-1.0) != 0)
+    times_ns = rows["t_ns"].to_numpy()
+    found = rows
+    for ticks in (_TICKS, _FEW_TICKS):
+        least_ns = ticks * tick_s * 1e9
+        if rows.height < 2 or median_of(np.diff(times_ns)) >= least_ns:
+            return rows
+        spans = np.floor((times_ns - times_ns.min()) / least_ns)
+        found = where(rows, np.diff(spans, prepend=-1.0) != 0)
+        if found.height >= _FEW:
+            break
+    return found
 
 
 def _differences(rows: pl.DataFrame, cuts: Sequence[Cut]) -> pl.DataFrame:

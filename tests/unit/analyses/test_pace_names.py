@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
+from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.names import pace_of
+from forensics.analyses.pace.parts import is_part
+from forensics.store.run import run_of
 
 
 @pytest.mark.parametrize(
@@ -20,3 +24,48 @@ def test_a_printed_name_counts_where_the_canonical_one_means_nothing_else(
 ) -> None:
     found = pace_of(name, raw_name)
     assert (found.form if found is not None else None) == form
+
+
+@pytest.mark.parametrize("name", ["batch_time", "batch time", "Batch Time (s)", "time"])
+def test_the_time_of_a_batch_is_no_wait_for_data(name: str) -> None:
+    assert not is_part(name)
+
+
+@pytest.mark.parametrize("name", ["data_time", "batch_load_time", "batch_wait", "loader_time", "data_time_ms"])
+def test_what_is_spent_until_a_batch_is_there_is_a_part_of_a_step(name: str) -> None:
+    assert is_part(name)
+
+
+@pytest.mark.parametrize("name", ["ips", "throughput", "ex/s", "frames/s", "img/s"])
+def test_samples_in_a_second_are_a_rate(name: str) -> None:
+    found = pace_of(name, name)
+    assert found is not None
+    assert found.form == "rate"
+
+
+def records_of_a_wall(records: int, second_s: float) -> int:
+    """How many records the clock of a log has that prints whole seconds, one record every `second_s`."""
+    rows = [
+        {
+            "source": "a.log",
+            "attempt": 0,
+            "rank": None,
+            "seq": at,
+            "line": at,
+            "step": at,
+            "name": "loss",
+            "raw_name": "loss",
+            "value": 1.0,
+            "value_class": "finite",
+            "t_ns": int(at * second_s) * 10**9,
+        }
+        for at in range(records)
+    ]
+    types = {"attempt": pl.Int32, "rank": pl.Int32, "seq": pl.Int64, "step": pl.Int64, "t_ns": pl.Int64}
+    (clock,) = clocks(run_of("run", {"metrics": pl.DataFrame(rows).cast(types)}))  # pyright: ignore[reportArgumentType]
+    return len(clock)
+
+
+def test_whole_seconds_are_joined_to_forty_of_them_where_thirty_records_are_left() -> None:
+    assert 28 <= records_of_a_wall(600, 2.1) <= 32
+    assert 36 <= records_of_a_wall(300, 2.1) <= 40
