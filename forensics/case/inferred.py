@@ -119,7 +119,8 @@ def _losses(known: set[str], unknown: list[str]) -> list[str]:
     Beside a loss it is a score of the model, and beside a reward it may be a price that the policy pays.
     """
     losses = [raw for raw in unknown if stands_for("whole_loss", raw) and not stands_for("part_of_loss", raw)]
-    if losses or any(stands_for("of_loss", name) or stands_for("of_reward", name) for name in known):
+    own = (name for name in known if not stands_for("held_out_word", name))
+    if losses or any(stands_for("of_loss", name) or stands_for("of_reward", name) for name in own):
         return losses
     return [raw for raw in unknown if stands_for("objective", raw)]
 

@@ -201,3 +201,8 @@ def test_losses_of_boosters_and_short_words_for_training_are_losses(printed: str
 
 def test_va_is_short_for_data_that_are_held_out() -> None:
     assert named("tr_ce", "va_ce") == ["loss", "eval_loss"]
+
+
+def test_an_error_beside_the_loss_of_an_evaluation_alone_is_the_training_loss() -> None:
+    assert named("mse", "val_loss") == ["loss", "eval_loss"]
+    assert named("mse", "loss", "val_loss") == ["mse", "loss", "eval_loss"]
