@@ -1,41 +1,24 @@
 """Timestamps of matched lines to nanoseconds since the epoch, read as UTC.
 
 Forms are rows of `stamps.tsv`: `2026-03-28 18:24:52,645`, `W0328 18:24:52.645000`, `[11/07 14:28:51` and others.
-Where no year is printed, the given one is taken; a time without a day is one only where the log's clock is known. A
-zone behind the time is not applied: all lines of one file share it, and differences are what counts.
+Where no year is printed, the given one is taken; a time without a day is one only where the log's clock is known, and a
+time since the start only in a log without any date, where it is one of 1970. A zone behind the time is not applied: all
+lines of one file share it, and differences are what counts.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import polars as pl
-from msgspec import Struct
 
-from forensics.dialects.clocks import TIME_OF_DAY, Calendar
-from forensics.io.tables import table_rows
+from forensics.dialects.clocks import Calendar
+from forensics.dialects.stamps import DATED, OF_DAY, SINCE_START, Form
 from forensics.patterns import lazily
 
 _ROUNDS = 3
-_CLOCK = lazily(r"\d:\d+:\d")
+_CLOCK = lazily(r"\d:\d+:\d|^[^\w]*\d+\.\d+")
 _LOOKED_AT = 40
-
-
-class Form(Struct, frozen=True):
-    """One way to print a time: where it is found, its width up to the seconds, and its parts as groups."""
-
-    pattern: re.Pattern[str]
-    width: int
-    spelled: str
-    year: bool
-
-
-_FORMS = tuple(
-    Form(lazily(pattern), int(width), spelled, year=bool(year))
-    for pattern, width, spelled, year, _ in table_rows("forensics.dialects", "stamps.tsv")
-)
-_OF_DAY = Form(lazily(TIME_OF_DAY), 8, "%H:%M:%S", year=False)
 
 
 def _nulls(height: int) -> pl.Series:
@@ -43,7 +26,8 @@ def _nulls(height: int) -> pl.Series:
 
 
 def _first(lines: list[str], calendar: Calendar) -> tuple[int, Form, int, bool] | None:
-    forms = _FORMS if calendar.clock is None else (*_FORMS, _OF_DAY)
+    of_day = () if calendar.clock is None else (OF_DAY,)
+    forms = (*DATED, *of_day, *(SINCE_START if calendar.is_undated else ()))
     for index, line in enumerate(lines):
         head = line[:400]
         for form in forms:
@@ -82,8 +66,10 @@ def _times_of(text: pl.Series, calendar: Calendar, rounds: int, looked_at: int) 
 
 def _parsed(lines: pl.Series, form: Form, at: int, year: int, *, fraction: bool) -> pl.Series:
     line = pl.col("line")
+    if not form.width:
+        return lines.to_frame("line").select_seq(_seconds(line.str.extract(form.source, 1))).to_series()
     stamp, spelled = line.str.slice(at, form.width), form.spelled
-    if form is _OF_DAY:
+    if form is OF_DAY:
         stamp, spelled = pl.lit("1970-01-01 ") + stamp, f"%Y-%m-%d {spelled}"
     elif not form.year:
         stamp = pl.lit(f"{year:04d} ") + (stamp.str.zfill(13) if form.width == 12 else stamp)
@@ -93,6 +79,15 @@ def _parsed(lines: pl.Series, form: Form, at: int, year: int, *, fraction: bool)
         digits = line.str.slice(at + form.width + 1, 9).str.extract(r"^(\d{1,9})", 1)
         whole += digits.str.pad_end(9, "0").cast(pl.Int64, strict=False).fill_null(0)
     return lines.to_frame("line").select_seq(whole).to_series()
+
+
+def _seconds(printed: pl.Expr) -> pl.Expr:
+    """Seconds, or hours, minutes and seconds, in nanoseconds."""
+    parts = printed.str.split(":").list
+    told = (parts.get(-1, null_on_oob=True), parts.get(-2, null_on_oob=True), parts.get(-3, null_on_oob=True))
+    seconds = [part.cast(pl.Float64, strict=False) * 60**power for power, part in enumerate(told)]
+    whole = pl.when(told[0].is_not_null()).then(pl.sum_horizontal(seconds))
+    return (whole * 1e6).round().cast(pl.Int64, strict=False) * 1000  # a float of today holds no nanoseconds
 
 
 def reader_like(sample: str, calendar: Calendar) -> Callable[[pl.Series], pl.Series]:

@@ -2,6 +2,7 @@
 
 Times of day go on from line to line and begin again at midnight. One line that prints a date as well, as a scheduler's
 last one does, says which day each of them is of; where dates disagree, or the times count from the start, none does.
+In a log without any date the first day is 1970-01-01: how long a step took is known, and when is not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from forensics.dialects.stamps import DATED, TIME_OF_DAY
 from forensics.patterns import lazily
 
 _DAY_S, _DAY_NS = 86400, 86400 * 10**9
@@ -22,10 +24,8 @@ _DAY_S, _DAY_NS = 86400, 86400 * 10**9
 _SLACK_S = 60.0
 #: A job that begins so soon after midnight counts from its own start.
 _ELAPSED_S = 300.0
-_HEAD_BYTES = 8 << 10
+_HEAD_BYTES, _LINE_CHARS = 8 << 10, 400
 _FEWEST = 3
-#: At the begin of a line, behind levels, ranks and signs alone.
-TIME_OF_DAY = r"^(?:[^\w\n\r]|_|[A-Z]+[0-9]*\b|rank ?[0-9]+)*?([0-2]\d:[0-5]\d:[0-5]\d)(?=[\],.)|\s])"
 _OF_DAY = lazily(TIME_OF_DAY.encode(), re.MULTILINE)
 _DATED = lazily(rb"(?<!\d)\d{4}[-/][01]\d[-/][0-3]\d[ T][0-2]\d:[0-5]\d:[0-5]\d")
 
@@ -48,22 +48,36 @@ class Clock(Struct, frozen=True):
 
 
 class Calendar(Struct, frozen=True):
-    """What stamps leave out: the year of those that print none, and the clock of those without a day."""
+    """What stamps leave out: the year of those that print none, and the clock of those without a day.
+
+    In an undated log, which prints no date anywhere, times may count from the start.
+    """
 
     year: int = 1970
     clock: Clock | None = None
+    is_undated: bool = False
 
     def dated(self, t_ns: pl.Series, byte: pl.Series) -> pl.Series:
         """Give the times of lines at these places of the log, each of its day."""
         return t_ns if self.clock is None else self.clock.dated(t_ns, byte)
 
 
-def clock_of(parts: Sequence[tuple[int, bytes]]) -> Clock | None:
-    """Read the clock of a log in parts of it, each with its place; None where it prints none, or nothing dates it."""
+def calendar_of(year: int, parts: Sequence[tuple[int, bytes]], sample: Sequence[str]) -> Calendar:
+    """Give the calendar of a log by parts of it, each with its place, and by some of its lines."""
+    is_dated = any(form.pattern.search(line[:_LINE_CHARS]) for line in sample for form in DATED)
+    is_undated = not is_dated and not any(_DATED.search(part) for _, part in parts)
+    return Calendar(year, clock_of(parts, is_undated=is_undated), is_undated)
+
+
+def clock_of(parts: Sequence[tuple[int, bytes]], *, is_undated: bool) -> Clock | None:
+    """Read the clock of a log in parts of it, each with its place; None where it prints none, or nothing dates it.
+
+    The first day of an undated log is 1970-01-01.
+    """
     if not parts or _OF_DAY.search(parts[0][1][:_HEAD_BYTES]) is None:
         return None
     told = [(place + m.start(1), _seconds(m[1])) for place, part in parts for m in _OF_DAY.finditer(part)]
-    if len(told) < _FEWEST or told[0][1] < _ELAPSED_S:
+    if len(told) < _FEWEST:
         return None
     at = np.array([place for place, _ in told])
     time_s = np.unwrap(np.array([second for _, second in told], np.float64), period=_DAY_S)
@@ -73,10 +87,10 @@ def clock_of(parts: Sequence[tuple[int, bytes]]) -> Clock | None:
         for m in _DATED.finditer(part)
         if (day := _day_of(place + m.start(), m[0].decode(), at, time_s)) is not None
     }
-    if len(days) != 1:
+    if not is_undated and (len(days) != 1 or told[0][1] < _ELAPSED_S):
         return None
     kept = np.flatnonzero(np.diff(time_s // 3600, prepend=np.nan))
-    t_ns = (time_s[kept] + days.pop() * _DAY_S).astype(np.int64) * 10**9
+    t_ns = (time_s[kept] + (0 if is_undated else days.pop()) * _DAY_S).astype(np.int64) * 10**9
     return Clock(tuple(at[kept].tolist()), tuple(t_ns.tolist()))
 
 

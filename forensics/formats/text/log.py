@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from forensics import registry
 from forensics.dialects import prefixes, sniff, wraps
-from forensics.dialects.clocks import Calendar, clock_of
+from forensics.dialects.clocks import calendar_of
 from forensics.dialects.events import elastic
 from forensics.dialects.reader import Begins, Bounds, Reader
 from forensics.dialects.settings import dumps
@@ -111,7 +111,8 @@ def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE
     year = time.gmtime(mtime_ns / 1e9).tm_year if mtime_ns else 1970
     sampled = parts_of(opened)
     parts = [(place, wraps.opened(part)) for place, part in sampled]
-    raw, calendar = sniff.sample_of([part for _, part in parts]), Calendar(year, clock_of(parts))
+    raw = sniff.sample_of([part for _, part in parts])
+    calendar = calendar_of(year, parts, raw.to_list())
     tasks = prefixes.numbers_tasks(raw)
     sample, ranks = sniff.bare(raw, tasks=tasks)
     dialects = choose(registry.load("dialects").dialects, sample, calendar, ranks)

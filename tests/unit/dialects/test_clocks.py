@@ -7,7 +7,7 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from forensics.dialects.clocks import clock_of
+from forensics.dialects.clocks import calendar_of
 
 STOPPED = "slurmstepd: error: *** JOB 41 ON gpu-3 CANCELLED AT 2026-05-07T03:30:00 DUE TO TIME LIMIT ***"
 
@@ -22,7 +22,7 @@ def log(first: str, minutes: int, form: str = "{t} | r0 | it {n} | loss 2.1") ->
 def days_of(lines: list[str]) -> list[str]:
     """The day and time of the first and the last line that print a time of day; none where no day is told."""
     text = "\n".join(lines).encode()
-    clock = clock_of([(0, text)])
+    clock = calendar_of(1970, [(0, text)], lines).clock
     if clock is None:
         return []
     at, t_ns = list[int](), list[int]()
@@ -54,12 +54,12 @@ def test_the_date_of_a_line_above_is_that_of_the_times_behind_it() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        log("01:10", 90),
         [*log("00:00", 90), STOPPED],
         ["data of 2025-11-02 10:00:00", *log("01:10", 90), STOPPED],
         [f"eta {line}" for line in log("01:10", 90)] + [STOPPED],
+        ["started 02.11.2025 10:00:00", *log("01:10", 90)],
     ],
-    ids=["no date", "since the start", "dates that disagree", "what is left"],
+    ids=["since the start", "dates that disagree", "what is left", "a date in another form"],
 )
 def test_times_of_no_certain_day_are_none(lines: list[str]) -> None:
     assert days_of(lines) == []
@@ -69,3 +69,8 @@ def test_a_date_that_cannot_be_that_of_its_place_is_passed_over() -> None:
     lines = log("01:10", 90)
     lines.insert(40, "loaded data/2025-11-02 10:00:00.bin")
     assert days_of([*lines, STOPPED]) == ["2026-05-07 01:10", "2026-05-07 02:39"]
+
+
+def test_the_times_of_a_log_without_any_date_count_from_1970() -> None:
+    assert days_of(log("01:10", 90)) == ["1970-01-01 01:10", "1970-01-01 02:39"]
+    assert days_of(log("21:00", 300)) == ["1970-01-01 21:00", "1970-01-02 01:59"]

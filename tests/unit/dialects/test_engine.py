@@ -212,11 +212,29 @@ def test_two_dialects_do_not_both_read_one_line() -> None:
         ("INFO 05-06 07:08:09 it 1", "2029-05-06T07:08:09.000"),
         ("May 06 07:08:09 gpu-1 it 1", "2029-05-06T07:08:09.000"),
         ("May  6 07:08:09 gpu-1 it 1", "2029-05-06T07:08:09.000"),
+        ("06.05.2031 07:08:09 it 1", "2031-05-06T07:08:09.000"),
+        ("1935817689.250 it 1", "2031-05-06T07:08:09.250"),
     ],
 )
 def test_times_are_read_in_the_forms_that_trainers_print(line: str, stamp: str) -> None:
     times = _times.read(pl.Series([line]), Calendar(2029)).cast(pl.Datetime("ns"))
     assert times.dt.strftime("%Y-%m-%dT%H:%M:%S%.3f").to_list() == [stamp]
+
+
+@pytest.mark.parametrize(
+    ("line", "elapsed_s"),
+    [
+        ("[   98.3s] it 1", 98.3),
+        ("0:01:40.5 | it 1", 100.5),
+        ("(125:00:01) it 1", 450_001),
+        ("98.3 it 1", None),
+        ("it 0:01:40 |", None),
+    ],
+)
+def test_a_time_since_the_start_is_one_of_1970_in_a_log_without_a_date(line: str, elapsed_s: float | None) -> None:
+    undated = _times.read(pl.Series([line]), Calendar(2029, is_undated=True)).to_list()
+    assert undated == [None if elapsed_s is None else round(elapsed_s * 1e9)]
+    assert _times.read(pl.Series([line]), Calendar(2029)).to_list() == [None]
 
 
 def test_a_line_without_a_time_has_none() -> None:
