@@ -13,6 +13,7 @@ from forensics.dialects import _counters, _lines, _times, prefixes
 from forensics.dialects.clocks import Calendar
 from forensics.dialects.engine import Matcher, Tables
 from forensics.dialects.events import collectives, elastic, headless, heads, signatures, tracebacks, wrapped
+from forensics.dialects.events.last_words import last_words
 from forensics.dialects.handover import Handover
 from forensics.dialects.spec import Dialect
 
@@ -168,10 +169,14 @@ class Reader:
             "rank": prefixes.split(text, self._begins.lead)[1],
             "stamped": text,
         }
+        ended = (
+            None if re.search(signatures.SOURCE, text) else last_words(text, data[:begin].decode("utf-8", "replace"))
+        )
+        said = [] if ended is None else [row | {"code": ended.id, "attrs": signatures.attributes(ended)}]
         last = row | {"attrs": '{"role":"context","shape":""}'}
         before, at, alone = headless.closing(data, self._begins.lead) or (0, 0, {})
         if not alone or self._tracebacks.has_read(first_seq + before):
-            return [last]
+            return [last, *said]
         place = {"seq": first_seq + before, "line": first_line + data.count(b"\n", 0, at), "byte": offset + at}
         return [last, place | alone | {"text": alone["text"][: self._bounds.quote_chars]}]
 

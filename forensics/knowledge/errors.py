@@ -4,7 +4,7 @@
 |---|---|
 | `kind` | `own` (the failure itself), `echo` (of an earlier one), `stop` (from outside), `timeout` (a peer did not come), `closed` (a peer is gone), `wrapper` (a child failed), `context` (no error), `benign` (looks like one) |
 | `shape`, `cause`, `family` | what it is a sign of |
-| `pattern`, `needles` | a search in a line, and literals of which one is in every hit; a row without needles searches `Class: message` of an exception |
+| `pattern`, `needles` | a search in a line, and literals of which one is in every hit; a row without needles searches `Class: message` of an exception, or the words of a log's last line where it tells `finished_as_last_line` |
 | `frames` | a search in the frames of the exception's traceback, `file:line in function` each, and in `> ` with the statement that raised it, which must hit, too |
 | `innermost` | `frames` is searched for in the frame that raised it alone |
 | `why`, `fix` | one sentence each; empty where those of the cause say it. A value in `fix` is written as in `causes.py` |
@@ -133,6 +133,12 @@ def lines() -> tuple[ErrorLine, ...]:
 
 
 @cache
+def closing() -> tuple[ErrorLine, ...]:
+    """Give the rows that are searched for in the last line of a log alone."""
+    return tuple(row for row in table() if row.id in telling("finished_as_last_line"))
+
+
+@cache
 def _errors() -> tuple[ErrorLine, ...]:
     return tuple(row for row in lines() if row.is_error)
 
@@ -141,7 +147,9 @@ def _errors() -> tuple[ErrorLine, ...]:
 def raised() -> tuple[ErrorLine, ...]:
     """Give the rows by which an exception is judged, those for exceptions alone before those for any line."""
     speak = ("own", "stop", "echo", "timeout", "closed")
-    return tuple(row for row in table() if not row.needles or (row.is_error and row.kind in speak))
+    last = telling("finished_as_last_line")
+    alone = (row for row in table() if row.id not in last)
+    return tuple(row for row in alone if not row.needles or (row.is_error and row.kind in speak))
 
 
 @cache

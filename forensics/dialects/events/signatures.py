@@ -149,9 +149,8 @@ class Scanner:
         signature = self._signatures[number]
         hit = signature.compiled.search(row["text"][:_LINE_CHARS])
         groups = hit.groupdict() if hit is not None else {}  # the engines of both patterns agree but for odd letters
-        attrs = {"role": signature.role, "shape": signature.shape, "family": signature.family, "cause": signature.cause}
         # a name that two branches of a pattern share is spelled `name__2` in the second
-        attrs |= {k.split("__")[0]: v.strip() for k, v in groups.items() if v is not None}
+        attrs = {k.split("__")[0]: v.strip() for k, v in groups.items() if v is not None}
         rank, step = attrs.get("rank", ""), attrs.get("step", "").replace(",", "")
         return {
             "seq": row["seq"],
@@ -162,9 +161,15 @@ class Scanner:
             "level": "error" if signature.is_error else "info",
             "code": signature.id,
             "text": quote(row["raw"], hit.start() if hit is not None else 0, self._chars),
-            "attrs": orjson.dumps({k: v for k, v in attrs.items() if v}).decode(),
+            "attrs": attributes(signature, attrs),
             "stamped": row["raw"][:_STAMP_CHARS],
         }
+
+
+def attributes(row: errors.ErrorLine, said: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The attributes of an event of a row, with what its pattern took out of the line, as JSON."""
+    known = {"role": row.role, "shape": row.shape, "family": row.family, "cause": row.cause}
+    return orjson.dumps({key: value for key, value in (known | dict(said)).items() if value}).decode()
 
 
 def quote(raw: str, at: int, chars: int) -> str:

@@ -1,0 +1,39 @@
+"""What the last line of a log says of a whole program: that it is done, what time it took, what it saved in the end.
+
+The same words further up speak of a part. The line is read without what a logger prints before a message (a time, a
+level, a module) and without its ornament; where they came several times before, they speak of a part of it, too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from forensics.knowledge.errors import ErrorLine, closing
+from forensics.knowledge.vocabulary import words_for
+from forensics.patterns import compiled, lazily
+
+#: So often the words of an epoch came before those of the last one; of attempts in one log there are fewer.
+_OFTEN = 3
+_ORNAMENT = " \t*=#~-.!>|_:✅🎉✨\u2713\u2714"
+#: Where a handler that is as wide as the terminal prints who logged the line.
+_TAIL = lazily(r" {2,}[\w./<>]+:\d+$")
+_NUMBERS = lazily(r"\d+")
+
+
+def last_words(line: str, earlier: str) -> ErrorLine | None:
+    """Give the row of the table of errors that a log's last line is; `earlier` are the lines before it."""
+    message = message_of(line)
+    row = next((row for row in closing() if row.compiled.search(message)), None)
+    if row is None:
+        return None
+    masked = _NUMBERS.sub("0", message)
+    start = re.split(r"\d", message, maxsplit=1)[0]
+    before = (one for one in earlier.splitlines() if start in one) if start else ()
+    return row if sum(_NUMBERS.sub("0", message_of(one)) == masked for one in before) < _OFTEN else None
+
+
+def message_of(line: str) -> str:
+    """The words of a line without what its logger puts around them."""
+    text = _TAIL.sub("", line.strip())
+    head = compiled(words_for("head_of_a_message")).match(text)
+    return text[head.end() if head is not None else 0 :].strip(_ORNAMENT)

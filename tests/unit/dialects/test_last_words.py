@@ -1,0 +1,70 @@
+"""The last line of a log: what its logger prints before it says nothing, and words of an epoch are no end."""
+
+from __future__ import annotations
+
+import pytest
+
+from forensics.dialects.events.last_words import last_words, message_of
+
+HEADS = (
+    "",
+    "2025-03-01 12:00:01,020 - INFO - ",
+    "I0301 12:00:01.123456 140213 train.py:88] ",
+    "Mar 01 12:00:01 gpu-17 python[4123]: ",
+    "[   98.3s] ",
+    "(TrainWorker pid=4123) ",
+    "[12:03:44] INFO     ",
+    "19.10.2025 05:53:43 ",
+    "08-19 08:08 [INFO]: ",
+    "INFO:__main__:",
+    "0:12:03 | ",
+    "1740830401.123 ",
+)
+ENDS = (
+    "done",
+    "=== DONE ===",
+    "All done!",
+    "Finished!",
+    "*** Training finished ***",
+    "Training took 12.3 minutes",
+    "total training time 734.2s",
+    "Total time: 0:12:03",
+    "Run complete. Best val loss 1.23",
+    "Completed 1 run",
+    "Job finished with exit code 0",
+    "End of training",
+)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_an_end_is_one_behind_what_any_logger_prints(head: str) -> None:
+    assert [end for end in ENDS if last_words(head + end, "") is None] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "epoch 3 done",
+        "Validation finished",
+        "loading data ... done",
+        "Training step 3 done",
+        "training time of epoch 3: 12.3 minutes",
+        "time per step 0.3",
+        "total loss: 0.53",
+        "Job finished with exit code 1",
+        "run failed, training is done",
+        "training isn't finished",
+    ],
+)
+def test_words_of_a_part_or_of_a_failure_are_no_end(line: str) -> None:
+    assert last_words(line, "") is None
+
+
+def test_words_that_came_three_times_before_are_those_of_a_part() -> None:
+    epochs = [f"epoch {n} loss 0.3\n[12:00:0{n}] Training took {n}.1 minutes" for n in range(5)]
+    assert last_words("[12:00:09] Training took 4.1 minutes", "\n".join(epochs[:2])) is not None
+    assert last_words("[12:00:09] Training took 4.1 minutes", "\n".join(epochs[:3])) is None
+
+
+def test_the_place_in_the_program_behind_a_message_is_no_part_of_it() -> None:
+    assert message_of("[12:03:44] INFO     Training complete            train.py:88") == "Training complete"
