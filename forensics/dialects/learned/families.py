@@ -34,7 +34,8 @@ _WHOLE = 100
 class Column:
     """One key of a family: its numbers row by row, the maxima of `N/M`, and whether some rows lack it.
 
-    `begins` are the places in `cells` at which the rows of another rank begin.
+    `begins` are the places in `cells` at which the rows of another rank begin; `role` is that of a counter without a
+    key, which its numbers alone tell.
     """
 
     key: str
@@ -43,6 +44,7 @@ class Column:
     place: int
     optional: bool = False
     begins: frozenset[int] = frozenset()
+    role: str = ""
 
     @cached_property
     def values(self) -> tuple[float, ...]:
@@ -53,6 +55,11 @@ class Column:
     def behind(self) -> str:
         """The key, where it is the unit behind every number and nothing stands before it."""
         return self.key if all(cell.behind == self.key for cell in self.cells) else ""
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the same sign stands before every number, by which a pattern finds it: `<40>`, `#40`."""
+        return bool(_shared([cell.before for cell in self.cells]).strip())
 
     @property
     def counts_evenly(self) -> bool:
@@ -91,18 +98,22 @@ def as_line(family: Family) -> Line:
     literals: list[str] = []
     groups = group_names([column.key for column in family.columns])
     ordered = sorted(family.columns, key=lambda c: c.place)
+    reached = -1
     for i, column in enumerate(ordered):
-        role = family.roles.get(column.key)
+        role = column.role or family.roles.get(column.key)
         if role is None and not column.key:
             continue
         group = role or groups[column.key]
         if role is None:
             names[group] = _named(column, ordered[i - 1].key if i else "")
-        text, literal = _lead(column, first=i == 0)
-        part = text + _number(column, group)
+        text, literal = _lead(column, ordered[i - 1].behind if i else "", first=i == 0)
+        is_behind = i == 0 or column.place == reached + 1 or text.startswith(".*?")
+        part = ("" if is_behind else ".*?") + text + _number(column, group)
+        reached = column.place
         limit = _LIMITS.get(role or "")
         if column.maxima and limit is not None:
             part += source(_shared([cell.before for cell in column.maxima])) + _count(column.maxima, limit)
+            reached += 1
         if column.optional:
             parts.append(f"(?:{part})?")
         else:
@@ -145,7 +156,8 @@ def _number(column: Column, group: str) -> str:
     suffixed = _is_shortened(column.cells)
     number = rf"(?P<{group}>{NS})" if suffixed else rf"(?P<{group}>{N})"
     if column.behind:
-        return rf"{number} ?{re.escape(column.behind)}\b"
+        unit = UNIT_SOURCE if any(cell.unit for cell in column.cells) and not suffixed else ""
+        return rf"{number}{unit}\s?{re.escape(column.behind)}" + (r"\b" if column.behind[-1].isalnum() else "")
     return number if suffixed else number + UNIT_SOURCE
 
 
@@ -172,9 +184,12 @@ def _reversed(text: str) -> str:
     return text[::-1]
 
 
-def _lead(column: Column, *, first: bool) -> tuple[str, str]:
-    """The pattern before a number, and the literal in it: anchored when all rows agree on it from the line's start."""
-    texts = [cell.before for cell in column.cells]
+def _lead(column: Column, behind: str, *, first: bool) -> tuple[str, str]:
+    """The pattern before a number, and the literal in it: anchored when all rows agree on it from the line's start.
+
+    `behind` is the name of the number before, which is printed behind it.
+    """
+    texts = [cell.before.lstrip().removeprefix(behind) if behind else cell.before for cell in column.cells]
     shared = _shared(texts)
     whole = all(re.sub(r"\s+", " ", text) == shared for text in set(texts))
     if (

@@ -18,8 +18,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import pairwise
 from operator import itemgetter
 
 from forensics.dialects._counters import is_of_data
@@ -38,7 +39,9 @@ _JUNK = lazily(
 #: Values that semicolons part, as statements are: `acc: 39.1; ppl: 5.7; lr: 0.002;`.
 _PARTED = lazily(r"(?:\w+: *[-+]?[\w.]+[^;:]*; *){2}")
 #: Program text, and the summary that a tracker prints of a run that is over.
-_CODE = lazily(r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|#|//|@|wandb:\s)")
+_CODE = lazily(
+    r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|[#@](?!\d)|//|wandb:\s)"
+)
 #: Who printed a line, within it: `INFO [rank 3] step 10 …`, `rank=3 | step 10 …`; no rank of a matrix or a machine.
 _SPEAKER = lazily(r"(?i)(?:^|[\[(|,;]|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG)) ?rank[ =:_]?(\d{1,6})\b")
 #: Marks a key whose number has a maximum beside it; a printed key may end with a slash, and with none of these.
@@ -221,16 +224,18 @@ def _merged(groups: _Groups) -> _Groups:
 def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> Family | None:
     """Decide what each column is; None when the group is not a trainer's."""
     columns = _columns(_keys_of(signature), rows, ranks)
-    columns.extend(_progress(rows) or _numbered(columns, rows))
+    counters = _nameless_counters(columns, rows)
+    columns = [*(c for c in columns if c.place not in {one.place for one in counters}), *counters]
     speaker = {c.key: "rank" for c in columns if c.key.lower() == "rank" and not c.optional}
     columns = [c for c in columns if c.key.lower() != "rank" or c.key in speaker]
     roles = _roles([c for c in columns if c.key not in speaker])
     named = [c for c in columns if c.key and c.key not in speaker and roles.get(c.key) is None]
-    metric = [c for c in named if stands_for("printed_metric", c.key) and _is_value(c)]
+    metric = [c for c in named if _names_a_metric(c.key) and _is_value(c)]
     measured = [c for c in named if len({slot.text for slot in c.cells}) > 1]
     if not roles and not (metric and _varies(metric)):
         return None
-    if not metric and not (measured and any(r in {"step", "iter"} for r in roles.values())):
+    moves = any(r in {"step", "iter"} for r in roles.values()) or any(c.has_a_course for c in measured)
+    if not metric and not (measured and moves):
         return Family(tuple(columns), roles | speaker, is_metric=False) if any(roles) and not named else None
     return Family(tuple(columns), roles | speaker, is_metric=True)
 
@@ -269,22 +274,54 @@ def _column(key: str, rows: list[tuple[Slot, ...]], names: list[list[str]], rank
     return Column(key, tuple(cells), limits, place=place, optional=optional, begins=frozenset(begins))
 
 
+def _nameless_counters(columns: Sequence[Column], rows: list[tuple[Slot, ...]]) -> list[Column]:
+    """What counts without a key: an epoch and its batches (`[2,   500]`), `N/M`, or the first number before metrics."""
+    bare = list(_bare(rows))
+    both = next((pair for pair in pairwise(bare) if _counts_within(*pair)), None)
+    if both is not None:
+        return [replace(both[0], role="epoch"), both[1]]
+    first = min((c.place for c in columns if not c.maxima and (_moves(c) or c.has_a_course)), default=0)
+    ahead = [c for c in bare if c.place < first and not any(cell.key for cell in c.cells)]
+    # the last row may be that of the best, at an early stop
+    even = [c for c in ahead if replace(c, cells=c.cells[:-1], maxima=()).counts_evenly]
+    return _progress(rows) or [c for c in even if c is ahead[0] or c.is_marked][:1]
+
+
+def _bare(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
+    """The numbers without a key that every row has; the word before `[train] (3/9)` and `train: [3, 40]` is none."""
+    least = min(map(len, rows))
+    for at in range(least):
+        cells = tuple(row[at] for row in rows)
+        nexts = tuple(row[at + 1] for row in rows) if at + 1 < least else ()
+        is_split = stands_for("names_a_split_only", cells[0].key) and not any(cell.key for cell in nexts)
+        if not any((cell.key and not is_split) or cell.over for cell in cells):
+            maxima = nexts if nexts and all(cell.over for cell in nexts) else ()
+            yield Column("", cells, maxima, place=at)
+
+
+def _counts_within(outer: Column, inner: Column) -> bool:
+    """Whether two whole numbers are an epoch and its batch: the second starts again where the first goes on by one."""
+    epochs, batches = outer.values, inner.values
+    if any(cell.unit for cell in outer.cells + inner.cells) or not all(map(float.is_integer, epochs + batches)):
+        return False
+    turns = [(a, b) for a, b in pairwise(zip(epochs, batches, strict=True)) if a[0] != b[0]]
+    within = [(a, b) for a, b in pairwise(zip(epochs, batches, strict=True)) if a[0] == b[0]]
+    anew = all(b[0] - a[0] == 1 and b[1] <= a[1] for a, b in turns)
+    return 0 < len(turns) < len(within) and anew and all(b[1] > a[1] for a, b in within)
+
+
 def _progress(rows: list[tuple[Slot, ...]]) -> list[Column]:
-    """The first `N/M` that has no key of its own, if every row has it."""
-    pairs = [next(((i, a, b) for i, (a, b) in enumerate(pairwise(row)) if b.over and not a.key), None) for row in rows]
-    whole = [pair for pair in pairs if pair is not None]
-    if not whole or len(whole) < len(rows):
-        return []
-    return [Column("", tuple(a for _, a, _ in whole), tuple(b for _, _, b in whole), place=whole[0][0])]
+    """The first `N/M` that has no key of its own, if every row has it; of two the first that goes on."""
+    pairs = [[(i, a, b) for i, (a, b) in enumerate(pairwise(row)) if b.over and not a.key] for row in rows]
+    found = [
+        Column("", tuple(a for _, a, _ in whole), tuple(b for _, _, b in whole), place=whole[0][0])
+        for whole in zip(*pairs, strict=False)
+    ]
+    return [c for c in found if len(set(c.values)) > 1][:1] or found[:1]
 
 
-def _numbered(columns: Sequence[Column], rows: list[tuple[Slot, ...]]) -> list[Column]:
-    """The first number without a key that counts lines of metrics, and stands before them: `[12]  logloss:0.52`."""
-    first = min((c.place for c in columns if _moves(c) or c.has_a_course), default=0)
-    cells = (tuple(row[at] for row in rows) for at in range(min(first, *map(len, rows))))
-    bare = (Column("", own, (), place=at) for at, own in enumerate(cells) if not any(c.key or c.over for c in own))
-    # the pattern of a line finds the first one alone; the last row may be that of the best, at an early stop
-    return [c for c in islice(bare, 1) if Column("", c.cells[:-1], (), place=c.place).counts_evenly]
+def _names_a_metric(key: str) -> bool:
+    return any(stands_for(means, key) for means in ("printed_metric", "whole_loss", "objective"))
 
 
 def _moves(column: Column) -> bool:
@@ -316,19 +353,26 @@ def _counts_steps(column: Column) -> bool:
     return named and all(v.is_integer() for v in column.values)
 
 
+def _counts_epochs(column: Column) -> bool:
+    """Whether the key is that of an epoch; one letter is where whole numbers grow."""
+    is_short = len(_last_word(column.key)) == 1
+    whole = all(value.is_integer() for value in column.values) and _grows(column)
+    return stands_for("counter_of_epochs", _last_word(column.key)) and (whole or not is_short)
+
+
 def _roles(columns: list[Column]) -> dict[str, str]:
     """Which columns are the step, the batch within an epoch, and the epoch (key → role)."""
     roles: dict[str, str] = {}
-    epochs = [c for c in columns if stands_for("counter_of_epochs", _last_word(c.key)) and not c.optional]
+    epochs = [c for c in columns if c.role or (_counts_epochs(c) and not c.optional)]
     same, epoch = next(iter(epochs), None), next(filter(_grows, epochs), None)
     steps = sorted(filter(_counts_steps, columns), key=lambda c: "step" not in _last_word(c.key))
-    steps += [c for c in columns if not c.key]
+    steps += [c for c in columns if not c.key and not c.role]
     for column in steps:
         role = _step_role(column, same)
         if role:
             roles[column.key] = role
             break
-    if same is not None and (epoch is not None or roles):
+    if same is not None and not same.role and (epoch is not None or roles):
         roles[same.key] = "epoch"
     even = [c for c in columns if c.counts_evenly] if not roles else []
     named = [c for c in columns if c.key and c not in even]

@@ -33,7 +33,7 @@ _TOKEN = lazily(
     r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
     r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d/\d\d(?:/\d\d)?(?=[ ,]+\d\d:\d\d)"
     r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
-    r"|(?<![\w.+@\-\\])(?<![^\d\s\]kKM]/)(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
+    r"|(?:(?<![\w.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
     r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
     rf")(?P<unit>{_UNIT})?(?![\w@]|\.\d|-[A-Za-z])"
 )
@@ -80,6 +80,15 @@ _RATE = lazily(
 )
 
 
+#: The name behind a number, up to the next number, the end of the line, or a sign that parts it from the next.
+_BEHIND = lazily(
+    rf"[ \t](?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,2}})(?P<rest>\s*(?:(?:[|,;·]|\s-\s|\s::?\s|\s\s|\t).*)?)$"
+)
+#: The word behind a number, before the next number or a sign that parts it from what follows.
+_NEXT = lazily(rf" (?P<key>{_KEY_WORD})(?=\s*(?:[|,;·\t]|  |$)|\s+[-+]?(?:\d|nan|inf))")
+_WORD = lazily(rf"[{LETTERS}]")
+
+
 class Slot(NamedTuple):
     """One number of a line: its key (empty when it has none), its text, its unit, and the masked text before it.
 
@@ -106,7 +115,7 @@ class Slot(NamedTuple):
 class _Place(NamedTuple):
     """Where a number stands in every line that has the same shape; `before` are texts and spans of what is before it.
 
-    `slot` holds but for the number where no digit is printed before it.
+    `slot` holds but for the number where no digit is printed before it; `named` is where the name behind it stands.
     """
 
     begin: int
@@ -114,6 +123,7 @@ class _Place(NamedTuple):
     before: tuple[str | tuple[int, int], ...]
     slot: Slot
     holds: bool
+    named: tuple[int, int] | None = None
 
 
 def _is_word(line: str, found: re.Match[str]) -> bool:
@@ -126,7 +136,11 @@ def _is_word(line: str, found: re.Match[str]) -> bool:
     if not found["number"][-1].isalpha() or not re.match(r" \w", line[found.end() : found.end() + 2]):
         return False
     before = line[max(0, found.start() - 40) : found.start()].rstrip()
-    return before[-1:].isalnum() and not stands_for("key_of_a_value", before)
+    is_named = stands_for("key_of_a_value", before) or _names_a_metric(
+        re.split(r"[^\w|]", before.removesuffix(" is"))[-1]
+    )
+    behind = _NEXT.match(line, found.end())
+    return before[-1:].isalnum() and not is_named and not (behind is not None and _names_a_metric(behind["key"]))
 
 
 def _is_site(line: str, found: re.Match[str]) -> bool:
@@ -152,6 +166,7 @@ def _before(line: str, pieces: tuple[str | tuple[int, int], ...]) -> str:
 def _places(line: str) -> tuple[_Place, ...]:
     """The numbers of a line, and of every line that differs from it in its digits only."""
     places: list[_Place] = []
+    ends: list[int] = []
     pieces: list[str | tuple[int, int]] = []
     start, earlier = 0, ""
     for found in _TOKEN.finditer(line):
@@ -174,8 +189,45 @@ def _places(line: str) -> tuple[_Place, ...]:
             slot = slot._replace(key=counted.key)
         holds = not any(map(str.isdigit, earlier + before))
         places.append(_Place(*found.span("number"), tuple(pieces), slot, holds))
+        ends.append(found.end())
         pieces, earlier = [], before
+    return _named_behind(line, places, ends)
+
+
+def _named_behind(line: str, places: list[_Place], ends: list[int]) -> tuple[_Place, ...]:
+    """Give numbers the names behind them, where a line prints these so: `[3, 40] 2.31 loss, 0.52 acc`.
+
+    A row of such numbers begins without a name before it, names a metric, and ends its line or a part of it.
+    """
+    begins = [place.begin for place in places]
+    gaps = list(zip(ends, [*begins, len(line)][1:], strict=bool(places)))
+    first = next((i for i, place in enumerate(places) if _begins_a_row(line, place, gaps[i])), None)
+    if first is None:
+        return tuple(places)
+    row: list[re.Match[str]] = []
+    for begin, end in gaps[first:]:
+        name = _BEHIND.match(line, begin, end)
+        row += [name] if name is not None else []
+        if name is None or _WORD.search(name["rest"]) is not None:
+            break
+    is_cut = first + len(row) < len(places) and _WORD.search(row[-1]["rest"]) is None
+    if is_cut or not any(_names_a_metric(name["key"]) for name in row):
+        return tuple(places)
+    for i, name in enumerate(row, first):
+        slot = places[i].slot._replace(key=name["key"], behind=name["key"])
+        places[i] = places[i]._replace(slot=slot, named=name.span("key"))
     return tuple(places)
+
+
+def _begins_a_row(line: str, place: _Place, gap: tuple[int, int]) -> bool:
+    """Whether a number without a name before it has one right behind it."""
+    slot = place.slot
+    bare = not slot.key and not slot.over and slot.before[-1:] not in {"/", ":", "="}
+    return bare and _BEHIND.match(line, *gap) is not None
+
+
+def _names_a_metric(key: str) -> bool:
+    return any(stands_for(means, key) for means in ("printed_metric", "whole_loss", "objective"))
 
 
 def _key(slot: Slot, previous: Slot | None) -> str:
@@ -251,6 +303,8 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
             slot = Slot("", text, unit, before, over)
             slot = slot._replace(key=_key(slot, found[-1] if found else None))
             key = _within(slot, {one.key for one in found}) or behind
+        if place.named is not None:
+            key = behind = line[slice(*place.named)]
         found.append(Slot(key, text, unit, before, over, behind))
     return tuple(found)
 

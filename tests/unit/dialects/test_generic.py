@@ -443,7 +443,7 @@ def test_a_whole_number_that_rises_evenly_before_one_that_falls_counts_steps(for
     ids=["a schedule", "no course", "no fraction"],
 )
 def test_a_whole_number_before_what_does_not_fall_as_a_loss_counts_none(values: list[float]) -> None:
-    assert learn([f"n={at} ce={value:.4f}" for at, value in enumerate(values)]) is None
+    assert learn([f"n={at} q={value:.4f}" for at, value in enumerate(values)]) is None
 
 
 def wrapped(second: str = "                    lr={v}, step_time=0.0{s}s") -> list[str]:
@@ -704,3 +704,59 @@ def test_decimals_behind_a_comma_are_those_of_the_file_and_not_of_a_piece(piece_
     text_log.read(opened, sink, piece_bytes=piece_bytes)
     read_values = sink.frames()["metrics"].filter(raw_name="Verlust")["value"].to_list()
     assert read_values == [round(loss, 3) for loss in losses]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[{e}, {b:5d}] loss: {v}",
+        "({e}/4) {b}/100 loss {v}",
+        "[train] ({e}/4) {b}/100; ce:{v}",
+        "train: loss={v} lr=0.1 [{e}, {b}]",
+        "e={e:02d} i={b:04d} loss is {v}",
+    ],
+)
+def test_two_numbers_without_a_name_are_an_epoch_and_its_batches(form: str) -> None:
+    lines = [form.format(e=n // 10 + 1, b=n % 10 * 10 + 10, v=round(3 - n / 20, 3)) for n in range(40)]
+    assert series(lines, "loss") == [(n * 10 + 10, round(3 - n / 20, 3)) for n in range(40)]
+
+
+def test_two_numbers_of_which_the_second_goes_on_where_the_first_does_are_no_epoch_and_batch() -> None:
+    lines = [f"[{n // 10 + 1}, {n}] loss: {3 - n / 20:.3f}" for n in range(1, 41)]
+    assert [step for step, _ in series(lines, "loss")] == [*range(1, 41)]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "epoch {s} - {v} loss - {w} acc",
+        "[{s}] {v} lm loss\t{w} Acc@1\t77.5s took",
+        "{v} train loss | {w} acc | step {s}",
+        "step {s}  {v} nll  {w} acc  7003MiB rss",
+    ],
+)
+def test_numbers_whose_names_are_behind_them_have_these_names(form: str) -> None:
+    told = [(at, round(3 - at / 20, 3)) for at in range(1, 41)]
+    lines = [form.format(s=at, v=value, w=round(at / 50 + at % 2 / 9, 3)) for at, value in told]
+    rows = read(lines).filter(pl.col("value").is_in([value for _, value in told]))
+    assert rows.select("step", "value").rows() == told
+    assert {canonical(name).canonical for name in rows["name"]} <= {"loss", "nll"}
+
+
+@pytest.mark.parametrize(
+    "form", ["<{s}> loss {v}", "@{s}, loss={v}", "#{s} | loss {v}", "Ep.{s} loss {v}", "9.5 s <{s}> loss {v}"]
+)
+def test_a_counter_behind_a_sign_counts(form: str) -> None:
+    lines = [form.format(s=at, v=round(3 - at / 20 + at % 2 / 9, 3)) for at in range(1, 41)]
+    assert [step for step, _ in series(lines, "loss")] == [*range(1, 41)]
+
+
+def test_a_split_with_a_plan_is_no_metric() -> None:
+    lines = [f"[train] ({n // 10 + 1}/4) {n % 10 * 10 + 10}/100 loss {3 - n / 20:.3f}" for n in range(40)]
+    assert {*read(lines)["name"]} == {"loss"}
+
+
+def test_an_epoch_beside_a_loss_of_any_name_is_read() -> None:
+    assert [step for step, _ in series([f"Epoch {n}: time=5ms ce={3 - n / 20:.3f}" for n in range(1, 31)], "loss")] == [
+        *range(1, 31)
+    ]

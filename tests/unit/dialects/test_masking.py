@@ -85,3 +85,40 @@ def test_a_line_is_read_alike_whatever_line_of_its_shape_was_read_before(one: st
 def test_the_keys_of_a_shape_hold_where_no_digit_stands_in_a_name(line: str, *, holds: bool) -> None:
     assert names_hold(shape_of(line)) is holds
     assert slots(line) == slots(line, shape_of(line))
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("step 3 | 2.07 mse | 0.807 gnorm", ["step", "mse", "gnorm"]),
+        ("[1, 620] · 2.14 avg_loss · 2965.0 ips · 21048MB mem", ["", "", "avg_loss", "ips", "mem"]),
+        ("3.2 Training Loss | 0.5 acc | Epoch: [2]", ["Training Loss", "acc", "Epoch"]),
+        ("12 loss 2.3 acc 0.5", ["", "loss", "acc"]),
+        ("[12] loss 2.3 acc 0.5", ["", "loss", "acc"]),
+        ("read 50000 train / 10000 val samples", ["read", ""]),
+        ("0.5 loss 2.3", ["", "loss"]),
+        ("12 files, 3 folders", ["", ""]),
+    ],
+)
+def test_a_name_behind_a_number_is_its_own_where_the_line_is_written_so(line: str, keys: list[str]) -> None:
+    assert [slot.key for slot in slots(line)] == keys
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("step 50 l is nan accuracy is 0.5", ["step", "l", "accuracy"]),
+        ("step 50 loss nan lr 0.1", ["step", "loss", "lr"]),
+        ("number of nan iterations: 0", ["number of nan iterations"]),
+        ("total nan steps 3 | lr 0.1", ["total nan steps", "lr"]),
+    ],
+)
+def test_nan_is_the_value_of_the_metric_before_it_and_a_word_elsewhere(line: str, keys: list[str]) -> None:
+    assert [slot.key for slot in slots(line)] == keys
+
+
+@pytest.mark.parametrize(
+    ("line", "numbers"), [("Acc@1 0.5", ["0.5"]), ("@7 acc 0.5", ["7", "0.5"]), ("Ep.7 acc 0.5", ["7", "0.5"])]
+)
+def test_a_digit_is_part_of_a_name_behind_a_letter_and_a_sign_alone(line: str, numbers: list[str]) -> None:
+    assert [slot.text for slot in slots(line)] == numbers
