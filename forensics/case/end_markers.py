@@ -7,7 +7,7 @@ another run in the same file (`<dialect>.started`, or steps that start again) sp
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 from msgspec import Struct
@@ -101,10 +101,11 @@ class Marks(Struct, frozen=True):
     @property
     def final(self) -> Mark | None:
         """The success marker of the last run of its file, if nothing was started or trained after it."""
-        for mark in reversed(self.successes):
-            if not self._another_run_between(mark.source, mark.at, None):
-                return mark
-        return None
+        return next(self.finals(), None)
+
+    def finals(self) -> Iterator[Mark]:
+        """Give the success markers after which nothing was started or trained in their files, the last one first."""
+        return (mark for mark in reversed(self.successes) if not self._another_run_between(mark.source, mark.at, None))
 
     def _another_run_between(self, source: str, a: int, b: int | None) -> bool:
         lo, hi = (a, b) if b is None or a < b else (b, a)

@@ -213,12 +213,12 @@ def _ended_well_elsewhere(failure: Failure, end: Marks, *, goes_on: bool, unrepo
     """Whether another log tells of the run's good end, and the process printed on after its error or says so itself."""
     if failure.weight == Weight.STOP or end.steps_of(failure.source).at:
         return False
-    final = end.final
-    if final is None or final.source == failure.source:
+    last = end.final
+    if last is None or last.source == failure.source:
         return False
-    if not (goes_on and failure.rank is None) and not (unreported and same_process(failure.source, final.source)):
-        return False
-    return final.t_ns is None or failure.t_ns is None or final.t_ns >= failure.t_ns
+    own = (one for one in end.finals() if unreported and same_process(failure.source, one.source))
+    final = last if goes_on and failure.rank is None else next(own, None)
+    return final is not None and (final.t_ns is None or failure.t_ns is None or final.t_ns >= failure.t_ns)
 
 
 def _after_success(failure: Failure, success: Mark) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from forensics.api import triage
 from forensics.case.end_markers import SURVIVED_STEPS, Mark, Marks, Steps, ends_the_log, last_lines, marks_of
+from forensics.model import Outcome
 from forensics.store.run import Run, run_of
 
 
@@ -167,3 +170,28 @@ def test_a_line_is_among_the_last_of_its_log_up_to_six_before_it() -> None:
 
 def test_an_error_is_survived_by_three_steps() -> None:
     assert SURVIVED_STEPS == 3
+
+
+CAUGHT = ["Traceback (most recent call last):", '  File "train.py", line 62, in before', "    open(name)",
+          "FileNotFoundError: [Errno 2] No such file or directory: 'cache.json'"]  # fmt: skip
+
+
+def outcome_of(place: Path, own: str, other: str) -> Outcome:
+    """The outcome of a run of two ranks: rank 0 trains and caught an error, `own` and `other` are their last words."""
+    trained = [f"step {at} loss {3 - at / 20:.3f}" for at in range(1, 41)]
+    files = {"0/stderr.log": CAUGHT, "0/stdout.log": [*trained, own], "1/stderr.log": CAUGHT, "1/stdout.log": [other],
+             "z.log": [own]}  # fmt: skip
+    for name, lines in files.items():
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return triage(place).verdict.outcome
+
+
+def test_an_error_on_the_one_stream_of_a_process_is_over_where_the_other_says_that_training_completed(
+    tmp_path: Path,
+) -> None:
+    assert outcome_of(tmp_path, "Training completed", "Training completed") is not Outcome.FAILED
+
+
+def test_an_error_of_processes_that_say_no_end_stands(tmp_path: Path) -> None:
+    assert outcome_of(tmp_path, "saving", "saving") is Outcome.FAILED
