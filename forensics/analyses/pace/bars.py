@@ -25,7 +25,6 @@ _WEIGHT = 0.3  # of the newest draw in tqdm's exponential mean, its default
 _POSITIVE = 0.9  # share of times that must be positive for a mean to be what it is taken for
 #: A mean since the bar began times its count is the time since it began, to a second and a fiftieth, in so many draws.
 _OF_ELAPSED, _TICK_S, _ALIKE = 0.02, 1.0, 0.9
-_LONG_S = 60.0  # a second of it is no more than the fiftieth above
 #: A bar that begins behind this share of its total goes on from a checkpoint, and may or may not count steps before it.
 _RESUMED = 0.1
 _AGAIN = 0.9  # the time since a bar began never falls, but where another process draws it on
@@ -121,10 +120,10 @@ def _as_forgetting(drawn: pl.DataFrame) -> pl.DataFrame | None:
 def _is_restless(since_begin: tuple[pl.DataFrame, float], forgetting: pl.DataFrame) -> bool:
     """Whether times swing from draw to draw as means of the other kind would not have them, beyond what rounding does.
 
-    Whole seconds since a bar began tell the two kinds of mean apart in a long run only.
+    Seconds since a bar began tell the two kinds of mean apart where the pace changed only.
     """
     timed, unit = since_begin
-    if timed.is_empty() or float(str(timed["elapsed_s"].max() or _LONG_S)) >= _LONG_S:
+    if timed.is_empty():
         return False
     return _unrest(timed) > _unrest(forgetting) + unit / float(str(timed["pace"].median()))
 

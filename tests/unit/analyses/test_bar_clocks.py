@@ -107,3 +107,14 @@ def test_a_short_bar_that_forgets_is_not_taken_for_a_mean_since_it_began(tmp_pat
     [(_, pace)] = clocked(tmp_path, forgetting([*times, 0.24, 0.06]))
     assert np.median(pace) == pytest.approx(0.062, rel=0.1)
     assert pace.max() < 0.3
+
+
+def test_a_mean_that_forgets_of_a_steady_run_of_minutes_is_none_since_it_began(tmp_path: Path) -> None:
+    times = 0.245 * (1 + np.abs(0.03 * np.random.default_rng(0).standard_normal(60)))
+    ends = np.cumsum(20 * times)
+    drawn = (
+        shown("", 20 * at, 2680, float(end), f"{1 / took:.2f}it/s")
+        for at, (end, took) in enumerate(zip(ends, times, strict=True), 1)
+    )
+    [(_, pace)] = clocked(tmp_path, drawn)
+    assert np.log(pace).std() < 0.2
