@@ -31,8 +31,11 @@ def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -
     n = len(y)
     excess = np.nan_to_num(y - past_median(y, window), copy=False)
     excess[:skip] = 0.0
-    dip = max(0.0, -float((excess - median_of(excess[skip:])).min()))
-    hot = np.flatnonzero(_hot(excess, noise.sd * sqrt(1 + 1.57 / window), dip, limits))
+    dips = median_of(excess[skip:]) - excess
+    sd = noise.sd * sqrt(1 + 1.57 / window)
+    hot = _hot(excess, sd, max(0.0, float(dips.max())), limits)
+    hot |= _held(excess, sd, max(0.0, float(dips[_learned(y, skip) :].max())), limits)
+    hot = np.flatnonzero(hot)
     ahead = moving_median(y, limits.back)
     slack = max(3 * noise.of_level(limits.back), 0.02)
     found: list[Spike] = []
@@ -52,6 +55,21 @@ def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -
         found.append(Spike(i, peak, back))
         free = back + 1
     return found, None
+
+
+def _held(excess: Floats, sd: float, dip: float, limits: Limits) -> np.ndarray:
+    """Records from which on the median of some lies that far above the past; the last ones have too few behind them."""
+    least = max(limits.held * limits.spike_z * sd, log(limits.held_ratio), limits.over_dips * dip)
+    behind = np.zeros(len(excess))
+    held = moving_median(excess, limits.held_records)
+    behind[: len(held)] = held
+    return np.minimum(excess, behind) > least
+
+
+def _learned(y: Floats, skip: int) -> int:
+    """Where the past of a series is its level: what a model learns first is a fall for good, and no dip."""
+    reached = int(np.argmax(y <= median_of(y[skip:])))
+    return max(skip, min(2 * reached, len(y) // 2))
 
 
 def _hot(excess: Floats, sd: float, dip: float, limits: Limits) -> np.ndarray:

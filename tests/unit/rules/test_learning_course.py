@@ -310,3 +310,20 @@ def test_the_last_of_many_short_optimizations_in_one_log_has_not_diverged() -> N
     assert [f.severity for f in said("LRN001", run_with(loss=[*fall(0.2), *fall(0.09), *([9.0] * 40)]))] == [
         Severity.ERROR
     ]
+
+
+def learned_anew(at: int, records: int = 176, back: float = 60.0) -> np.ndarray:
+    """A loss that is learned within 20 records, and begins anew at a record; it is back after some times `back`."""
+    first = 1.4 + 3 * np.exp(-np.arange(records) / 8)
+    anew = 1.4 + 3 * np.exp(-np.arange(records - at) / back)
+    return noisy(np.concatenate([first[:at], anew]), 0.15)
+
+
+def test_a_loss_that_is_learned_anew_is_told_though_it_first_fell_as_far_as_it_rose() -> None:
+    (found,) = said("LRN001", run_with(loss=learned_anew(120)))
+    assert found.severity is Severity.WARNING
+    assert found.onset.step == 121
+
+
+def test_a_noisy_loss_that_fell_far_and_stays_has_no_rise() -> None:
+    assert said("LRN001", run_with(loss=learned_anew(176))) == []
