@@ -29,7 +29,7 @@ def understood(table: Packed) -> Packed:
     Two such names are two parts of a sum, or two models: neither is the quantity.
     """
     known = set(table.names["name"].drop_nulls().unique())
-    as_printed = pl.col("name").str.replace_all(r"[^\p{L}\d]+", "_") == pl.col("raw_name")
+    as_printed = pl.col("name").str.replace_all(r"[^\p{L}\d]+", "_").str.strip_chars("_") == pl.col("raw_name")
     bare = table.names.filter((pl.col("name") == pl.col("raw_name")) | as_printed)
     unknown = bare["raw_name"].unique(maintain_order=True).to_list()
     losses = _losses(known, unknown)

@@ -15,7 +15,6 @@ loss, or before a fraction that falls as a loss does. Which one, the values deci
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -28,6 +27,7 @@ from forensics.dialects.learned.families import CHECKPOINT_LINES, Column, Family
 from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_hold, shape_of, slots
 from forensics.dialects.learned.nameless import nameless
+from forensics.dialects.learned.roles import last_word, roles_of
 from forensics.dialects.spec import Dialect
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
@@ -204,7 +204,7 @@ def _is_shorter(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
 
 
 def _names_a_step(key: str) -> bool:
-    return stands_for("counter_of_steps", _last_word(key.removesuffix(_OVER)))
+    return stands_for("counter_of_steps", last_word(key.removesuffix(_OVER)))
 
 
 def _merged(groups: _Groups) -> _Groups:
@@ -228,7 +228,7 @@ def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: lis
     columns = [*(c for c in columns if c.place not in {one.place for one in counters}), *counters]
     speaker = {c.key: "rank" for c in columns if c.key.lower() == "rank" and not c.optional}
     columns = [c for c in columns if c.key.lower() != "rank" or c.key in speaker]
-    roles = _roles([c for c in columns if c.key not in speaker])
+    roles = roles_of([c for c in columns if c.key not in speaker])
     named = [c for c in columns if c.key and c.key not in speaker and roles.get(c.key) is None]
     metric = [c for c in named if _names_a_metric(c.key) and _is_value(c)]
     measured = [c for c in named if len({slot.text for slot in c.cells}) > 1]
@@ -341,73 +341,3 @@ def _varies(columns: list[Column]) -> bool:
     told = [c for c in columns if not stands_for("printed_rate", c.key)]
     lost = any(stands_for("printed_loss", c.key) and not _finite(c) for c in told)
     return lost or any(len({slot.text for slot in c.cells}) > 1 for c in told)
-
-
-def _last_word(key: str) -> str:
-    return re.split(r"[\s/.]", key.lower())[-1]
-
-
-def _counts_steps(column: Column) -> bool:
-    names = (_last_word(column.key), column.key.lower().replace(" ", "_"))
-    named = not column.optional and any(stands_for("counter_of_steps", name) for name in names)
-    return named and all(v.is_integer() for v in column.values)
-
-
-def _counts_epochs(column: Column) -> bool:
-    """Whether the key is that of an epoch; one letter is where whole numbers grow."""
-    is_short = len(_last_word(column.key)) == 1
-    whole = all(value.is_integer() for value in column.values) and _grows(column)
-    return stands_for("counter_of_epochs", _last_word(column.key)) and (whole or not is_short)
-
-
-def _roles(columns: list[Column]) -> dict[str, str]:
-    """Which columns are the step, the batch within an epoch, and the epoch (key → role)."""
-    roles: dict[str, str] = {}
-    epochs = [c for c in columns if c.role or (_counts_epochs(c) and not c.optional)]
-    same, epoch = next(iter(epochs), None), next(filter(_grows, epochs), None)
-    steps = sorted(filter(_counts_steps, columns), key=lambda c: "step" not in _last_word(c.key))
-    steps += [c for c in columns if not c.key and not c.role]
-    for column in steps:
-        role = _step_role(column, same)
-        if role:
-            roles[column.key] = role
-            break
-    if same is not None and not same.role and (epoch is not None or roles):
-        roles[same.key] = "epoch"
-    even = [c for c in columns if c.counts_evenly] if not roles else []
-    named = [c for c in columns if c.key and c not in even]
-    told = [c.place for c in named if stands_for("printed_metric", c.key) or c.has_a_course]
-    even = [c for c in even if told and c.place < min(told)]
-    roles.update((c.key, "step") for c in sorted(even, key=lambda c: c.place)[:1])
-    return roles
-
-
-def _step_role(column: Column, epoch: Column | None) -> str:
-    """`step` for a counter of the whole run, `iter` for one that starts again in each epoch, empty for neither."""
-    values = column.values
-    falls = [i for i, (a, b) in enumerate(pairwise(values), 1) if b < a and i not in column.begins]
-    if epoch is not None and len(epoch.values) == len(values):
-        turns = [i for i, (a, b) in enumerate(pairwise(epoch.values), 1) if b > a]
-        if falls and all(i in turns for i in falls):
-            return "iter"
-        within = stands_for("counter_within_an_epoch", _last_word(column.key)) or bool(column.maxima)
-        if within and not falls and not turns and _grows(column):
-            return "iter"
-    elif falls and column.maxima and all(_wraps(column, i) for i in falls):
-        return "iter"
-    return "step" if _grows(column) else ""
-
-
-def _wraps(column: Column, i: int) -> bool:
-    """Whether a counter fell near its maximum, to where it began or the begin of an epoch; a resume goes on higher."""
-    begin = max(column.values[0], 0.2 * column.maxima[i].value)
-    return column.values[i - 1] >= 0.8 * column.maxima[i - 1].value and column.values[i] <= begin
-
-
-def _grows(column: Column) -> bool:
-    """Rises, and falls only where a run began again or another rank's rows begin; a number alone does."""
-    if len(column.values) == 1:
-        return True
-    pairs = list(enumerate(pairwise(column.values), 1))
-    rises = sum(b > a for _, (a, b) in pairs)
-    return rises > 0 and sum(b < a and i not in column.begins for i, (a, b) in pairs) <= max(1, rises // 5)

@@ -1,4 +1,4 @@
-"""Tables whose names stand once, in a header row: `| step | loss |`, `epoch  train_loss  accuracy` or `step,loss`.
+"""Tables whose names stand once, in a header row: `| step | loss |`, `epoch  train_loss  accuracy` or `step;loss`.
 
 Bars may be those that rich and others draw boxes with, of a header other ones than those of its rows.
 """
@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from itertools import pairwise
-from math import isnan, nan
 
 from forensics.dialects.learned.families import Column, Family, group_names
 from forensics.dialects.learned.masking import Slot
+from forensics.dialects.learned.roles import roles_of
 from forensics.dialects.spec import N
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import lazily
 
 #: Shares and seconds may carry their sign: `73.50%`, `93.6s`.
-_NUMBER = lazily(rf"^(?:{N})[%s]?$")
+_SIGNS = "%s"
+_NUMBER = lazily(rf"^(?:{N})[{_SIGNS}]?$")
 _CLOCK = lazily(r"^\d+(?::\d\d)+$")
-_BARS, _COMMA = "|│┃║", ","
+_BARS, _MARKS = "|│┃║", ";,"
 _MAX_CELLS = 24
 #: TRL's longest name of a metric, `sampling/sampling_logp_difference/mean`, has 38.
 _MAX_NAME_CHARS = 48
@@ -28,18 +27,23 @@ _MAX_NAME_CHARS = 48
 _MAX_HEADERS = 16
 
 
-def _cells(line: str, *, comma: bool) -> list[str]:
-    """The cells of a row: between bars, else commas where its header has them, else blanks."""
+def _mark(header: str) -> str:
+    """What parts the cells of a table without bars: a semicolon, else a comma, else nothing but blanks."""
+    return next((mark for mark in _MARKS if mark in header), "")
+
+
+def _cells(line: str, mark: str) -> list[str]:
+    """The cells of a row: between bars, else between marks where its header has them, else blanks."""
     line = line.strip()
     if (bar := _between(line)) in _BARS:
         return [cell.strip() for cell in line.strip(bar).split(bar)]
-    if comma:
-        return [cell.strip() for cell in line.split(_COMMA)]
+    if mark:
+        return [cell.strip() for cell in line.split(mark)]
     return re.split(r"\s{2,}|\t", line) if re.search(r"\S(?:\s{2,}|\t)\S", line) else line.split()
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    named = all(re.match(r"[A-Za-z]", cell) and len(cell) <= _MAX_NAME_CHARS for cell in cells)
+    named = all(cell[:1].isalpha() and len(cell) <= _MAX_NAME_CHARS for cell in cells)
     return (
         2 <= len(cells) <= _MAX_CELLS
         and len(set(cells)) == len(cells)
@@ -49,9 +53,16 @@ def _is_header(cells: Sequence[str]) -> bool:
 
 
 def _counted(cells: Sequence[str]) -> bool:
-    return any(stands_for("header_of_counters", cell) for cell in cells) and any(
-        stands_for("header_of_metrics", cell) or stands_for("whole_loss", cell) or stands_for("objective", cell)
+    return any(map(_is_counter, cells)) and any(
+        stands_for(meaning, cell)
         for cell in cells
+        for meaning in ("header_of_metrics", "printed_metric", "whole_loss", "objective")
+    )
+
+
+def _is_counter(cell: str) -> bool:
+    return stands_for("header_of_counters", cell) or any(
+        stands_for(meaning, cell.lower()) for meaning in ("counter_of_steps", "counter_of_epochs")
     )
 
 
@@ -60,19 +71,21 @@ def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:
     seen: set[tuple[str, ...]] = set()
     for i, line in enumerate(lines):
         named = line.lstrip(f" \t{_BARS}")[:1]  # a header begins with a name: most lines are not cut for it
-        comma = _COMMA in line
-        header = tuple(_cells(line, comma=comma)) if named.isascii() and named.isalpha() and len(line) <= 1000 else ()
+        mark = _mark(line)
+        header = (
+            tuple(cell.rstrip(":.") for cell in _cells(line, mark)) if named.isalpha() and len(line) <= 1000 else ()
+        )
         if header in seen or not header or not _is_header(header):
             continue
         if len(seen) == _MAX_HEADERS:
             return
         seen.add(header)
-        told = [(text, _cells(text, comma=comma)) for text in lines[i + 1 :]]
+        told = [(text, _cells(text, mark)) for text in lines[i + 1 :]]
         told = [(text, cells) for text, cells in told if len(cells) == len(header) and _is_row(cells)]
         if len(told) < repeats:
             continue
         between = _between(told[0][0])
-        between = _COMMA if comma and between not in _BARS else between
+        between = mark if mark and between not in _BARS else between
         if (family := _family(header, [cells for _, cells in told], between)) is not None:
             yield family
 
@@ -97,44 +110,30 @@ def _between(line: str) -> str:
 
 
 def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Family | None:
-    counter = next((i for i, cell in enumerate(header) if stands_for("header_of_counters", cell)), None)
     kept = [i for i in range(len(header)) if (told := _told(rows, i)) and all(map(_NUMBER.match, told))]
     partly = frozenset(i for i in kept if len(_told(rows, i)) < len(rows))
-    if counter is not None and (
-        counter not in kept or counter in partly or not _grows([_count(row[counter]) for row in rows])
-    ):
-        return None
-    roles = {} if counter is None else {counter: "epoch" if stands_for("header_of_epochs", header[counter]) else "step"}
     columns = tuple(
         Column(
             header[i],
-            tuple(Slot(header[i], cell.rstrip("%s"), "", "", over=False) for cell in _told(rows, i)),
+            tuple(Slot(header[i], cell.rstrip(_SIGNS), "", "", over=False) for cell in _told(rows, i)),
             (),
             place=i,
+            optional=i in partly,
         )
         for i in kept
     )
+    roles = roles_of([column for column in columns if all(row[column.place][-1:] not in _SIGNS for row in rows)])
+    if not roles and any(map(_is_counter, header)):
+        return None
     named = group_names(header)
-    groups = [roles.get(i, named[cell]) for i, cell in enumerate(header)]
-    bar = between if between in _BARS + _COMMA else ""
+    groups = [roles.get(cell, named[cell]) for cell in header]
+    bar = between if between in _BARS + _MARKS else ""
     gap = rf"\s*[{bar}]\s*" if bar else r"\s+"
-    shown = {i: rf"(?P<{groups[i]}>{N})[%s]?" for i in kept}
+    shown = {i: rf"(?P<{groups[i]}>{N})[{_SIGNS}]?" for i in kept}
     cells = [
         rf"(?:{shown[i]}|{words_for('absent_cell')})" if i in partly else shown.get(i, r"[\d:]+")
         for i in range(len(header))
     ]
     edge = rf"\s*[{bar}]?\s*" if bar and bar in _BARS else r"\s*"
     pattern = f"^{edge}{gap.join(cells)}{edge}$"
-    counts = {header[i]: role for i, role in roles.items()}
-    return Family(columns, counts, is_metric=True, pattern=pattern, needle=between)
-
-
-def _grows(counts: Sequence[float]) -> bool:
-    return not any(map(isnan, counts)) and all(a <= b for a, b in pairwise(counts))
-
-
-def _count(cell: str) -> float:
-    """A counter's number; NaN for shares and for whatever else is none."""
-    with suppress(ValueError):
-        return float(cell.replace(",", ""))
-    return nan
+    return Family(columns, roles, is_metric=True, pattern=pattern, needle=between)

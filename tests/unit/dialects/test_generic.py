@@ -223,6 +223,36 @@ def test_a_table_without_a_counter_is_read_where_its_header_names_a_loss() -> No
     assert learn(["precision\trecall\tlost", "", *rows]) is None
 
 
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("epoch;batch;train_bce", "{e};{b};{v}"),
+        ("| Époque | lot | perte |", "| {e} | {b} | {v} |"),
+        ("epoch:  batch:  loss", "{e}  {b}  {v}"),
+    ],
+)
+def test_a_table_may_count_batches_within_epochs_part_by_semicolons_and_be_in_another_language(
+    header: str, row: str
+) -> None:
+    lines = [header, *(row.format(e=e, b=b, v=9.5 - e - b / 16) for e in range(3) for b in (0, 5, 10))]
+    found = read(lines)
+    counted = [15 * e + b for e in range(3) for b in (0, 5, 10)] if "batch" in header else [0, 1, 2]
+    assert found["epoch"].unique().sort().to_list() == [0, 1, 2]
+    assert found["step"].unique().sort().to_list() == counted
+
+
+@pytest.mark.parametrize(("folds", "is_read"), [((1, 2, 3), True), ((), False)])
+def test_the_counter_of_a_table_may_begin_again_in_each_fold_and_grows_otherwise(
+    folds: tuple[int, ...], is_read: bool
+) -> None:
+    head = ["| epoch | train_loss | auc |", "|---|---|---|"]
+    told = [e for _ in folds for e in range(8)] if folds else [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
+    lines = [*head, *(f"| {e} | {0.7 - i / 90:.4f} | 0.{60 + e} |" for i, e in enumerate(told))]
+    assert (learn(lines) is not None) == is_read
+    if is_read:
+        assert [step for step, _ in series(lines, "loss")] == told
+
+
 def test_a_file_of_headers_alone_is_not_searched_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[object] = []
     monkeypatch.setattr(headers, "_is_row", lambda cells: bool(searched.append(cells)))
