@@ -9,6 +9,8 @@ lines of one file share it, and differences are what counts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
 
 import polars as pl
 
@@ -31,11 +33,20 @@ def _first(lines: list[str], calendar: Calendar) -> tuple[int, Form, int, bool] 
     for index, line in enumerate(lines):
         head = line[:400]
         for form in forms:
-            if (found := form.pattern.search(head)) is not None:
+            if (found := form.pattern.search(head)) is not None and _is_near(form, found[0], calendar):
                 begin, end = found.span(found.lastindex or 0)
                 after = head[end : end + 2]
                 return index, form, begin, len(after) == 2 and after[0] in ".," and after[1].isdigit()
     return None
+
+
+def _is_near(form: Form, stamp: str, calendar: Calendar) -> bool:
+    """Whether a stamp whose year has two digits is of the year of the log, or the one before: days look like years."""
+    if "%y" not in form.spelled:
+        return True
+    with suppress(ValueError):
+        return calendar.year - datetime.strptime(stamp, form.spelled).replace(tzinfo=UTC).year in {0, 1}
+    return False
 
 
 def read(text: pl.Series, calendar: Calendar, *, rounds: int = _ROUNDS, looked_at: int = _LOOKED_AT) -> pl.Series:

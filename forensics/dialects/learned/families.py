@@ -21,6 +21,7 @@ from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
 from forensics.dialects.names import counts, falls, is_anew, measured, of_pair
 from forensics.dialects.spec import DECIMAL_COMMA, NS, RESERVED, Line, N, Name
+from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 
 _MAX_FIRST, _MAX_GAP = 120, 60
@@ -130,7 +131,13 @@ def as_line(family: Family) -> Line:
 def _named(column: Column, before: str) -> Name:
     """The canonical name by the key and the one before it, the unit that every number carries, and the numbers."""
     units = {"B" if cell.unit in THOUSANDS else cell.unit for cell in column.cells}
-    return measured(of_pair(column.key, before), units, column.values)
+    limits = {f"{cell.unit}B" if cell.unit in THOUSANDS else cell.unit for cell in column.maxima}
+    name = measured(of_pair(column.key, before), limits if units == {""} and limits else units, column.values)
+    most = {cell.value for cell in column.maxima}
+    is_share = len(most) == 1 and 0 < max(column.values, default=0) <= (whole := next(iter(most)))
+    if is_share and stands_for("score", column.key):  # `Accuracy: 375/3840`
+        return Name(name.canonical, name.scale / whole)
+    return name
 
 
 def group_names(keys: Sequence[str]) -> dict[str, str]:

@@ -53,17 +53,18 @@ def _is_header(cells: Sequence[str]) -> bool:
 
 
 def _counted(cells: Sequence[str]) -> bool:
-    return any(map(_is_counter, cells)) and any(
-        stands_for(meaning, cell)
-        for cell in cells
-        for meaning in ("header_of_metrics", "printed_metric", "whole_loss", "objective")
-    )
+    return any(map(_is_counter, cells)) and any(map(_is_measure, cells))
+
+
+def _is_measure(cell: str) -> bool:
+    metric = stands_for("header_of_metrics", cell) or stands_for("printed_metric", cell)
+    return metric or stands_for("whole_loss", cell) or stands_for("objective", cell)
 
 
 def _is_counter(cell: str) -> bool:
-    return stands_for("header_of_counters", cell) or any(
-        stands_for(meaning, cell.lower()) for meaning in ("counter_of_steps", "counter_of_epochs")
-    )
+    word = cell.lower()
+    named = stands_for("counter_of_steps", word) or stands_for("counter_of_epochs", word)
+    return named or stands_for("header_of_counters", cell)
 
 
 def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:

@@ -19,7 +19,10 @@ from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.patterns import lazily
 
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
-_UNIT = r"(?:%| ?[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x|[a-z]+/s(?:ec)?)"
+_UNIT = (
+    r"(?:%| ?[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x|[a-z]+/s(?:ec)?"
+    r"| ?(?:m?s|secs?|seconds))"
+)
 #: What stands for each placeholder in a learned pattern; none needs look-around.
 SOURCE = {
     OPAQUE: r"\d[-\d:.,TZ/ ]*",
@@ -28,12 +31,16 @@ SOURCE = {
     NUMBER: rf"(?:{N}){_UNIT}?",
 }
 UNIT_SOURCE = _UNIT + "?"
+#: A counter may be glued to its name: `e3 b120`, `ep3`, `iter120`.
+_GLUED_TO = ("e", "b", "ep", "it", "epoch", "iter", "step", "batch")
+_BEHIND = "|".join(rf"(?<=\b{name})(?=\d+\b)" for word in _GLUED_TO for name in (word, word.title()))
 _TOKEN = lazily(
     rf"(?P<bar>{SOURCE[BAR]})|(?P<clock>{SOURCE[CLOCK]})"
     r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
     r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d/\d\d(?:/\d\d)?(?=[ ,]+\d\d:\d\d)"
     r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
-    r"|(?:(?<![\w.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
+    rf"|(?:(?:(?<![\w.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND})"
+    r"(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
     r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
     rf")(?P<unit>{_UNIT})?(?![\w@]|\.\d|-[A-Za-z])"
 )
@@ -62,6 +69,9 @@ _MIXED = lazily(rf"(?P<before>[^\x00-\x7f][{LETTERS} ]*?[^\x00-\x7f] ?)\(?(?P<la
 _WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
 _GLUED = lazily(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
+#: What stands before a time that no word names.
+_MARKED = lazily(r"^[^\w\x01-\x04]*[^\w\s\x01-\x04][^\w\x01-\x04]*$")
+_TIMES = ("s", "ms", "sec", "secs", "seconds")
 #: Behind a word that ends a sentence another one begins.
 _SENTENCE = lazily(r"\. [A-Z]")
 #: Loguru's `module:function:line`.
@@ -81,7 +91,7 @@ _RATE = lazily(
 
 
 #: The name behind a number, up to the next number, the end of the line, or a sign that parts it from the next.
-_BEHIND = lazily(
+_NAME_BEHIND = lazily(
     rf"[ \t](?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,2}})(?P<rest>\s*(?:(?:[|,;·]|\s-\s|\s::?\s|\s\s|\t).*)?)$"
 )
 #: The word behind a number, before the next number or a sign that parts it from what follows.
@@ -179,7 +189,8 @@ def _places(line: str) -> tuple[_Place, ...]:
         before = _before(line, tuple(pieces))
         slot = Slot("", "", (found["unit"] or "").strip(), before, bool(places) and before.strip() in {"/", "of"})
         slot = slot._replace(key=_key(slot, places[-1].slot if places else None))
-        slot = slot._replace(key=_within(slot, {place.slot.key for place in places}))
+        earlier_keys = {place.slot.key for place in places}
+        slot = slot._replace(key=_within(slot, earlier_keys) or _time_of(slot, earlier_keys))
         rate = None if slot.key or slot.over else _RATE.match(line, found.end("number")) or _RATE.match(line, start)
         if rate is not None:
             slot, start = slot._replace(key=rate[1], behind=rate[1]), rate.end()
@@ -206,7 +217,7 @@ def _named_behind(line: str, places: list[_Place], ends: list[int]) -> tuple[_Pl
         return tuple(places)
     row: list[re.Match[str]] = []
     for begin, end in gaps[first:]:
-        name = _BEHIND.match(line, begin, end)
+        name = _NAME_BEHIND.match(line, begin, end)
         row += [name] if name is not None else []
         if name is None or _WORD.search(name["rest"]) is not None:
             break
@@ -223,7 +234,7 @@ def _begins_a_row(line: str, place: _Place, gap: tuple[int, int]) -> bool:
     """Whether a number without a name before it has one right behind it."""
     slot = place.slot
     bare = not slot.key and not slot.over and slot.before[-1:] not in {"/", ":", "="}
-    return bare and _BEHIND.match(line, *gap) is not None
+    return bare and _NAME_BEHIND.match(line, *gap) is not None
 
 
 def _names_a_metric(key: str) -> bool:
@@ -235,6 +246,12 @@ def _key(slot: Slot, previous: Slot | None) -> str:
     if slot.over:
         return ""
     return key_of(slot.before) or ("" if previous is None else _counted_key(previous.before, slot.before))
+
+
+def _time_of(slot: Slot, earlier: AbstractSet[str]) -> str:
+    """The key of a time without a name behind a mark, where it is the only one and begins no line: `loss 0.4 (12s)`."""
+    bare = not slot.over and slot.unit in _TIMES and _MARKED.search(slot.before) is not None
+    return "time" if bare and earlier and "time" not in earlier else ""
 
 
 def _within(slot: Slot, earlier: AbstractSet[str]) -> str:

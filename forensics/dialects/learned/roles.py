@@ -26,16 +26,16 @@ def _counts_steps(column: Column) -> bool:
 
 
 def _counts_epochs(column: Column) -> bool:
-    """Whether the key is that of an epoch; one letter is where whole numbers grow."""
-    is_short = len(last_word(column.key)) == 1
-    whole = all(value.is_integer() for value in column.values) and grows(column)
-    return stands_for("counter_of_epochs", last_word(column.key)) and (whole or not is_short)
+    """Whether a column is named as epochs are; one letter names epochs only where it counts, as an epsilon does not."""
+    word = last_word(column.key)
+    told = len(word) > 1 or (all(value.is_integer() for value in column.values) and grows(column))
+    return told and not column.optional and stands_for("counter_of_epochs", word)
 
 
 def roles_of(columns: Sequence[Column]) -> dict[str, str]:
     """Which columns are the step, the batch within an epoch, and the epoch (key → role)."""
     roles: dict[str, str] = {}
-    epochs = [c for c in columns if c.role or (_counts_epochs(c) and not c.optional)]
+    epochs = [c for c in columns if c.role or _counts_epochs(c)]
     same, epoch = next(iter(epochs), None), next(filter(grows, epochs), None)
     steps = sorted(filter(_counts_steps, columns), key=lambda c: "step" not in last_word(c.key))
     steps += [c for c in columns if not c.key and not c.role]

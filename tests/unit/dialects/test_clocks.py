@@ -7,7 +7,8 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from forensics.dialects.clocks import calendar_of
+from forensics.dialects._times import read
+from forensics.dialects.clocks import Calendar, calendar_of
 
 STOPPED = "slurmstepd: error: *** JOB 41 ON gpu-3 CANCELLED AT 2026-05-07T03:30:00 DUE TO TIME LIMIT ***"
 
@@ -74,3 +75,20 @@ def test_a_date_that_cannot_be_that_of_its_place_is_passed_over() -> None:
 def test_the_times_of_a_log_without_any_date_count_from_1970() -> None:
     assert days_of(log("01:10", 90)) == ["1970-01-01 01:10", "1970-01-01 02:39"]
     assert days_of(log("21:00", 300)) == ["1970-01-01 21:00", "1970-01-02 01:59"]
+
+
+@pytest.mark.parametrize(
+    ("stamp", "day"),
+    [
+        ("27/11/26 14:22:55", "2026-11-27"),
+        ("26/11/27 14:22:55", "2026-11-27"),
+        ("11/27/26 14:22:55", "2026-11-27"),
+        ("27/11/2026 14:22:55", "2026-11-27"),
+        ("11/27/2026 14:22:55", "2026-11-27"),
+        ("27.11.2026 14:22:55", "2026-11-27"),
+        ("27/11/19 14:22:55", None),
+    ],
+)
+def test_a_date_is_read_in_the_order_in_which_its_year_is_that_of_the_log(stamp: str, day: str | None) -> None:
+    found = read(pl.Series([f"{stamp} step 3 loss 0.5"]), Calendar(2026)).cast(pl.Datetime("ns"))[0]
+    assert (None if found is None else str(found)[:16]) == (day and f"{day} 14:22")

@@ -236,9 +236,8 @@ def test_a_table_may_count_batches_within_epochs_part_by_semicolons_and_be_in_an
 ) -> None:
     lines = [header, *(row.format(e=e, b=b, v=9.5 - e - b / 16) for e in range(3) for b in (0, 5, 10))]
     found = read(lines)
-    counted = [15 * e + b for e in range(3) for b in (0, 5, 10)] if "batch" in header else [0, 1, 2]
     assert found["epoch"].unique().sort().to_list() == [0, 1, 2]
-    assert found["step"].unique().sort().to_list() == counted
+    assert found["step"].unique().sort().to_list() == [15 * e + b for e in range(3) for b in (0, 5, 10)]
 
 
 @pytest.mark.parametrize(("folds", "is_read"), [((1, 2, 3), True), ((), False)])
@@ -548,6 +547,14 @@ def test_an_indented_line_that_stands_elsewhere_is_no_second_half() -> None:
         ("norm {v}", "grad_norm", 120.0),
         ("time {j}ms", "step_time_s", 0.412),
         ("dt: {j}ms", "step_time_s", 0.412),
+        ("({j}ms)", "step_time_s", 0.412),
+        ("({v}s)", "time", 120.0),
+        ("done in {j} ms", "step_time_s", 0.412),
+        ("vram={v}/160G", "mem_allocated_gib", 120 * 1e9 / 2**30),
+        ("vram={v}/160", "vram", 120.0),
+        ("Accuracy: {v}/160", "Accuracy", 0.75),
+        ("Accuracy: {v}/100", "Accuracy", 120.0),
+        ("Seen: {v}/160", "Seen", 120.0),
         ("time {v}s", "time", 120.0),
         ("time {j}", "time", 412.0),
     ],
@@ -790,3 +797,9 @@ def test_an_epoch_beside_a_loss_of_any_name_is_read() -> None:
     assert [step for step, _ in series([f"Epoch {n}: time=5ms ce={3 - n / 20:.3f}" for n in range(1, 31)], "loss")] == [
         *range(1, 31)
     ]
+
+
+@pytest.mark.parametrize(("values", "counts"), [((0, 0, 1, 1, 2, 2), True), ((0.9, 0.8, 0.7, 0.6, 0.5, 0.4), False)])
+def test_one_letter_names_epochs_where_it_counts_and_not_an_epsilon(values: tuple[float, ...], counts: bool) -> None:
+    found = read([f"step {n} e={e} loss {3 - n / 9:.3f}" for n, e in enumerate(values * 2)])
+    assert (found["epoch"].null_count() == 0) == counts

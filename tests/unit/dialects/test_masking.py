@@ -122,3 +122,45 @@ def test_nan_is_the_value_of_the_metric_before_it_and_a_word_elsewhere(line: str
 )
 def test_a_digit_is_part_of_a_name_behind_a_letter_and_a_sign_alone(line: str, numbers: list[str]) -> None:
     assert [slot.text for slot in slots(line)] == numbers
+
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("Epoch 3 done in 4.52 sec loss=3.1", [("Epoch", ""), ("done", "sec"), ("loss", "")]),
+        ("epoch 3 finished in 12.1 s, loss 0.44", [("epoch", ""), ("finished", "s"), ("loss", "")]),
+        ("step 3 loss 0.44 (12 samples)", [("step", ""), ("loss", ""), ("", "")]),
+    ],
+)
+def test_seconds_may_stand_apart_from_their_number(line: str, told: list[tuple[str, str]]) -> None:
+    assert [(slot.key, slot.unit) for slot in slots(line)] == told
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("e0 b10 obj=1.23", ["e", "b", "obj"]),
+        ("Epoch3 iter120: loss 0.5", ["Epoch", "iter", "loss"]),
+        ("t5 loss 0.5", ["t5 loss"]),
+        ("e5-base loss 0.5", ["e5-base loss"]),
+        ("b1_0 0.9 loss 0.5", ["b1_0", "loss"]),
+    ],
+)
+def test_a_counter_may_be_glued_to_its_name(line: str, keys: list[str]) -> None:
+    assert [slot.key for slot in slots(line)] == keys
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("Epoch 1/30 - loss: 1.1 (0.11s)", ["Epoch", "", "loss", "time"]),
+        ("epoch 4 | 0.33 | 12.1s", ["epoch", "", "time"]),
+        ("[12.3s] step 4 loss 3", ["", "step", "loss"]),
+        ("step 4 loss 3 (1.2s, 3.4s)", ["step", "loss", "time", ""]),
+        ("step 4 loss 3 12.1s", ["step", "loss", ""]),
+        ("step 4 loss 3 (12.1%)", ["step", "loss", ""]),
+    ],
+)
+def test_a_time_behind_a_mark_needs_no_name(line: str, keys: list[str]) -> None:
+    assert [slot.key for slot in slots(line)] == keys
