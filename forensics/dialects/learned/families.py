@@ -134,9 +134,9 @@ def _named(column: Column, before: str) -> Name:
     limits = {f"{cell.unit}B" if cell.unit in THOUSANDS else cell.unit for cell in column.maxima}
     name = measured(of_pair(column.key, before), limits if units == {""} and limits else units, column.values)
     most = {cell.value for cell in column.maxima}
-    is_share = len(most) == 1 and 0 < max(column.values, default=0) <= (whole := next(iter(most)))
-    if is_share and stands_for("score", column.key):  # `Accuracy: 375/3840`
-        return Name(name.canonical, name.scale / whole)
+    whole = max(most, default=0)
+    if len(most) == 1 and 0 < max(column.values, default=0) <= whole and stands_for("score", column.key):
+        return Name(name.canonical, name.scale / whole)  # `Accuracy: 375/3840`
     return name
 
 

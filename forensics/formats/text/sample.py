@@ -10,6 +10,7 @@ import polars as pl
 from forensics.dialects import sniff
 from forensics.dialects.clocks import Calendar
 from forensics.dialects.engine import Matcher
+from forensics.dialects.learned.generic import learn
 from forensics.dialects.spec import Dialect
 from forensics.io.reading import Opened
 from forensics.knowledge.vocabulary import stands_for, words_for
@@ -31,6 +32,8 @@ def is_text(opened: Opened) -> bool:
     if stands_for("never_log_file", name) and not _is_json_lines(name, opened):
         return False
     head = opened.text_head(_PROBE_BYTES)
+    if stands_for("log_where_it_counts", name) and learn(head.decode("utf-8", "replace").splitlines()) is None:
+        return False
     if head.startswith(
         (b"%PDF-", b"\x89PNG", b"\x7fELF", b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
     ):

@@ -158,11 +158,19 @@ def test_a_hole_of_nuls_does_not_hide_the_lines_around_it() -> None:
         ("train.py", METRICS.encode()),
         ("config.yaml", b"loss: 3\n"),
         ("state.json", b'{"loss": 1}'),
+        ("notes.md", b"# Plan\n\n1. loss of 3 at step 4\n2. look at epoch 5\n"),
+        ("README.md", b"| epoch | loss |\n|---|---|\n" + b"".join(b"| %d | 0.%d |\n" % (n, 99 - n) for n in range(20))),
     ],
 )
 def test_what_is_no_log_is_left_to_others(path: str, data: bytes) -> None:
     with pytest.raises(NotMine):
         read(data, path)
+
+
+def test_a_table_of_markdown_that_counts_is_a_log() -> None:
+    rows = "".join(f"| {n} | 0.{99 - n} |\n" for n in range(20))
+    found = read(f"# Journal\n\n| epoch | loss |\n|---|---|\n{rows}".encode(), "journal.md").table("metrics")
+    assert found["step"].to_list() == list(range(20))
 
 
 def test_pieces_of_a_block_are_the_block() -> None:
