@@ -76,14 +76,17 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
 def episode_series(run: Run) -> tuple[RlSeries, ...]:
     """Give what the episodes of an environment earned, and how far each update moved the policy that plays it.
 
-    A mean reward is one of episodes where its source prints the length of episodes, too.
+    A mean reward is one of episodes where its source prints the length of episodes, too, and so is a score where no
+    loss is printed.
     """
     named = _printed(run)
-    if not named.height or not named["quantity"].is_in(["episode_reward", "episode_length"]).any():
+    is_scored = not having(metric_names(run)["name"].unique(), words_for("of_loss"))
+    earned = ["episode_reward", "episode_length", *(["score"] if is_scored else [])]
+    if not named.height or not named["quantity"].is_in(earned).any():
         return ()
-    is_game = pl.col("quantity").is_in(["episode_reward", "episode_length"]).any().over("source")
+    is_game = pl.col("quantity").is_in(earned).any().over("source")
     has_length = (pl.col("quantity") == "episode_length").any().over("source")
-    is_reward = (pl.col("quantity") == "reward") & has_length
+    is_reward = ((pl.col("quantity") == "reward") & has_length) | pl.col("quantity").is_in(earned[2:])
     own = named.with_columns(quantity=pl.when(is_reward).then(pl.lit("episode_reward")).otherwise("quantity"))
     return _series(run, own.filter(is_game & pl.col("quantity").is_in(["episode_reward", "update_kl", "clip_ratio"])))
 

@@ -189,11 +189,12 @@ def _places(line: str) -> tuple[_Place, ...]:
         before = _before(line, tuple(pieces))
         slot = Slot("", "", (found["unit"] or "").strip(), before, bool(places) and before.strip() in {"/", "of"})
         slot = slot._replace(key=_key(slot, places[-1].slot if places else None))
-        earlier_keys = {place.slot.key for place in places}
-        slot = slot._replace(key=_within(slot, earlier_keys) or _time_of(slot, earlier_keys))
+        keys = {place.slot.key for place in places}
+        slot = slot._replace(key=_within(slot, keys))
         rate = None if slot.key or slot.over else _RATE.match(line, found.end("number")) or _RATE.match(line, start)
         if rate is not None:
             slot, start = slot._replace(key=rate[1], behind=rate[1]), rate.end()
+        slot = slot._replace(key=slot.key or _time_of(slot, keys))
         if places and before.strip() == ":" and _is_counter(line, places[-1]):
             counted = places[-1].slot
             places[-1] = places[-1]._replace(slot=counted._replace(key="step"))
@@ -319,7 +320,8 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
             before = _before(line, place.before)
             slot = Slot("", text, unit, before, over)
             slot = slot._replace(key=_key(slot, found[-1] if found else None))
-            key = _within(slot, {one.key for one in found}) or behind
+            keys = {one.key for one in found}
+            key = _within(slot, keys) or behind or _time_of(slot, keys)
         if place.named is not None:
             key = behind = line[slice(*place.named)]
         found.append(Slot(key, text, unit, before, over, behind))

@@ -91,10 +91,10 @@ def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
 
 
 def _broken_at(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
-    """The place from which on all values are at most `broken` of the lowest before; None where there is none."""
+    """The place from which on all values are at most `broken` of each of the last before; None where there is none."""
     values = curve.values
-    places = range(cfg.stays, len(values) - cfg.stays + 1)
-    return next((i for i in places if values[i:].max() <= cfg.broken * values[:i].min()), None)
+    places = range(cfg.last, len(values) - cfg.stays + 1)
+    return next((i for i in places if values[i:].max() <= cfg.broken * values[i - cfg.last : i].min()), None)
 
 
 def _rose_at(cost: EvalCurve, curve: EvalCurve, at: int) -> bool:

@@ -19,6 +19,8 @@ HEADS = (
     "INFO:__main__:",
     "0:12:03 | ",
     "1740830401.123 ",
+    "2026-11-27 14:13:55.918 | SUCCESS  | __main__:main:19 - ",
+    "INFO:train:",
 )
 ENDS = (
     "done",
@@ -33,6 +35,10 @@ ENDS = (
     "Completed 1 run",
     "Job finished with exit code 0",
     "End of training",
+    "Done, total time 8s",
+    "done in 3.2 min",
+    "Solved! Running reward is now 198.8",
+    "submission.csv written",
 )
 
 
@@ -54,6 +60,10 @@ def test_an_end_is_one_behind_what_any_logger_prints(head: str) -> None:
         "Job finished with exit code 1",
         "run failed, training is done",
         "training isn't finished",
+        "INFO:train:loading data: done",
+        "| epoch 3 done, 200 left",
+        "resolved in 3 steps",
+        "loading sample_submission.csv",
     ],
 )
 def test_words_of_a_part_or_of_a_failure_are_no_end(line: str) -> None:

@@ -124,7 +124,6 @@ def test_a_digit_is_part_of_a_name_behind_a_letter_and_a_sign_alone(line: str, n
     assert [slot.text for slot in slots(line)] == numbers
 
 
-
 @pytest.mark.parametrize(
     ("line", "told"),
     [
@@ -159,6 +158,7 @@ def test_a_counter_may_be_glued_to_its_name(line: str, keys: list[str]) -> None:
         ("[12.3s] step 4 loss 3", ["", "step", "loss"]),
         ("step 4 loss 3 (1.2s, 3.4s)", ["step", "loss", "time", ""]),
         ("step 4 loss 3 12.1s", ["step", "loss", ""]),
+        ("step 4 loss 3 | 12.1 s/step", ["step", "loss", "s/step"]),
         ("step 4 loss 3 (12.1%)", ["step", "loss", ""]),
     ],
 )

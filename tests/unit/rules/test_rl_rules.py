@@ -264,7 +264,7 @@ COLLAPSED = [*range(20, 200, 12), 195.0, 160.0, 90.0, 40.0, 30.0, 28.0, 31.0, 29
 EPISODES = [
     "rollout/ep_rew_mean", "ep_rewmean", "episode_reward_mean", "env_runners/episode_return_mean",
     "charts/episodic_return", "AverageEpRet", "Environment/Cumulative Reward", "EpRewMean", "Mean episode reward",
-    "mean_return",
+    "mean_return", "Average reward", "Last reward", "avg_reward_100", "score", "avg score",
 ]  # fmt: skip
 
 
@@ -292,6 +292,12 @@ def test_a_part_or_an_evaluation_of_an_episode_reward_is_not_the_reward(name: st
 def test_a_mean_reward_is_one_of_episodes_beside_their_length_only() -> None:
     assert "RLX012" in ids(rl_run({"Mean reward": COLLAPSED, "Mean episode length": [200.0] * len(COLLAPSED)}))
     assert "RLX012" not in ids(rl_run({"Mean reward": COLLAPSED}))
+
+
+def test_a_score_is_a_reward_only_where_no_loss_is_printed() -> None:
+    losses = [3 - at / 40 for at in range(len(COLLAPSED))]
+    assert "RLX012" not in ids(rl_run({"score": COLLAPSED, "loss": losses}))
+    assert "RLX012" in ids(rl_run({"average_reward": COLLAPSED, "loss": losses}))
 
 
 def test_an_episode_reward_that_dips_and_comes_back_is_no_fall() -> None:
