@@ -7,6 +7,7 @@ clocks and timestamps differenced, averages since the start undone, steps turned
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from math import log10
 from typing import Any
@@ -17,6 +18,7 @@ import polars as pl
 from forensics.analyses.pace.average import is_of_times, is_running_average, undone, undone_quantum
 from forensics.analyses.pace.bars import bars
 from forensics.analyses.pace.names import PaceName, pace_of
+from forensics.analyses.pace.parts import seconds_of_parts
 from forensics.analyses.pace.pauses import Flags, Steps, spikes
 from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.work import per_work, work_of
@@ -31,7 +33,9 @@ from forensics.store.packed import PLACE, Packed
 from forensics.store.run import Run, derived
 
 _WALL = PaceName("wall", "step", 1.0, 99)
+_PARTS = PaceName("parts", "step", 1.0, 98)
 _BAR = PaceName("time", "step", 1.0, 150)  # behind every name, and every average that was taken apart
+_UNNAMED = {"wall": "the time between records", "parts": "the sum of the parts of a step"}
 _TICKS = 40  # a difference of so many ticks is right to 2.5 %
 _FEW_TICKS, _FEW = 16, 30  # where that leaves so few records, one that is right to 6 % shows a change of level sooner
 _FREE = 2  # saves without a cost, which show that a save has none
@@ -71,7 +75,9 @@ class Clock:
     def name(self) -> str:
         """Give the name as it was printed; a time between records is that, whatever metric the records hold."""
         first = self.row(0)
-        return "the time between records" if self.form == _WALL.form else str(first["raw_name"] or first["name"])
+        if self.form in _UNNAMED:
+            return _UNNAMED[self.form]
+        return str(first["raw_name"] or first["name"])
 
     def row(self, index: int) -> dict[str, Any]:
         """Give the metric row of a record, with its columns here."""
@@ -119,12 +125,13 @@ class Clock:
 @derived
 def clocks(run: Run) -> tuple[Clock, ...]:
     """Give every clock of a run, by source, attempt and rank, the most trustworthy form first."""
-    named = keys_of(run).select("name", "raw_name").unique(maintain_order=True)
-    known = {pair: found for pair in named.iter_rows() if (found := pace_of(*pair)) is not None}
+    names = keys_of(run).select("name", "raw_name").unique(maintain_order=True)
+    known = {pair: found for pair in names.iter_rows() if (found := pace_of(*pair)) is not None}
     busy = _busy_steps(run)
     work = work_of(run)
     walls = [one for wall in _wall_clocks(run) for one in (wall, *per_work(wall, work))]
-    found = [*_named_clocks(known, run, work), *_bar_clocks(run), *walls]
+    named = list(_named_clocks(known, run, work))
+    found = [*named, *_part_clocks(run, {(c.source, c.attempt, c.rank) for c in named}), *_bar_clocks(run), *walls]
     out = [c for clock in found if len(c := _busy_marked(clock, busy)) >= 2]
     return tuple(sorted(out, key=lambda c: (c.source, c.attempt, -1 if c.rank is None else c.rank, c.order)))
 
@@ -161,6 +168,26 @@ def _named_clocks(
                 clock = rescaled(clock, running.get(place, rows.clear()))
                 yield clock
                 yield from per_work(clock, work)
+
+
+def _part_clocks(run: Run, timed: AbstractSet[_Place]) -> Iterator[Clock]:
+    """Clocks of records that print no time of the step but several of its parts: their sum, in the row of the first."""
+    parts_of: dict[_Place, list[pl.DataFrame]] = {}
+    for raw, factor in seconds_of_parts(run).items():
+        for place, rows in _by_place(run, pl.col("raw_name") == raw):
+            if place not in timed:
+                own = first_of_each(rows, "at").with_columns(pl.col("value") * factor)
+                parts_of.setdefault(place, []).append(own)
+    for place, own in parts_of.items():
+        if len(own) > 1:
+            whole = (
+                pl.concat(own)
+                .group_by("at", maintain_order=True)
+                .agg(pl.col(PLACE).first(), pl.col("value").sum(), pl.len())
+            )
+            whole = whole.filter(pl.col("len") == len(own)).drop("len").sort("at")
+            if whole.height and (clock := _clock_of(whole, _PARTS, place, index_of(run).table)) is not None:
+                yield replace(clock, notes=(*clock.notes, "the sum of the parts of a step"))
 
 
 def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:

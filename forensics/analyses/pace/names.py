@@ -14,7 +14,7 @@ from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 
 #: `anew`: a time of each step where its numbers show it (`dialects.names.is_anew`); a clock is never below what it was.
-Form = Literal["clock", "time", "anew", "rate", "mean-time", "mean-rate", "wall"]
+Form = Literal["clock", "time", "anew", "rate", "mean-time", "mean-rate", "wall", "parts"]
 _WORDS = lazily(r"[\s\-]+")
 
 

@@ -24,6 +24,7 @@ _GROWN = 2.0
 #: Records on either side of a step that a median needs: of five, two may be outliers.
 _FEWEST = 5
 _WORDS = lazily(r"[\s\-]+")
+_IN_MS = lazily(r"(?i)(?:[\W_]|^)ms\W?$")
 
 
 class Part(Struct, frozen=True):
@@ -155,6 +156,12 @@ def named(run: Run, part: str) -> dict[str, float]:
     names = ((name, raw) for name, raw in _names(run) if name is not None and raw is not None)
     told = ((raw, _scale(part, name) or _scale(part, raw)) for name, raw in names)
     return {raw: scale for raw, scale in told if scale is not None}
+
+
+def seconds_of_parts(run: Run) -> dict[str, float]:
+    """Give the printed names of all parts of a step that are times, with the factor to seconds."""
+    found = {raw: scale for part in ("data", "own", "waiting") for raw, scale in named(run, part).items()}
+    return {raw: 1e-3 * scale if scale == 1 and _IN_MS.search(raw) else scale for raw, scale in found.items()}
 
 
 @derived

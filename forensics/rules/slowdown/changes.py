@@ -125,12 +125,17 @@ _PART, _MORE = 0.5, 1.5
 
 
 def _waits(run: Run, one: Paced, change: Change) -> Rise | None:
-    """Give the wait for data where its rise makes most of the rise of the steps."""
-    step = one.at(change.first)
-    if one.clock.unit != "step":
+    """Give the wait for data where its rise makes most of the rise of the steps.
+
+    Beside a rate of samples no step has a length: there the wait must have grown by a larger factor than all.
+    """
+    rise = data_rise(run, one.at(change.first), one.clock.rank)
+    if rise is None:
         return None
-    rise, added = data_rise(run, step, one.clock.rank), change.before * (change.ratio - 1)
-    return rise if rise is not None and _PART * added <= rise.added <= _MORE * added else None
+    if one.clock.unit != "step":
+        return rise if rise.after > change.ratio * rise.before > 0 else None
+    added = change.before * (change.ratio - 1)
+    return rise if _PART * added <= rise.added <= _MORE * added else None
 
 
 def _grown(run: Run, step: int | None) -> Finding | None:

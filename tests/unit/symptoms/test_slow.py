@@ -329,3 +329,29 @@ def test_numbers_that_jump_as_no_mean_does_are_no_mean_since_the_start(tmp_path:
     jumping = (f"{900 + 20 * (n % 3 - 1)}" for n in range(99))
     page = re.sub(r"(\| +fps +\| )\d+", lambda row: row[1] + next(jumping), page)
     assert "SUSPECT" not in told(written(tmp_path, {"train.log": page}))
+
+
+@pytest.mark.parametrize(
+    ("names", "is_slow"), [(("compute_s", "allreduce_s"), True), (("compute_ms", "sync_ms"), True), (("depth",), False)]
+)
+def test_the_parts_of_a_step_are_its_clock_where_no_whole_time_is_printed(
+    tmp_path: Path, names: tuple[str, ...], *, is_slow: bool
+) -> None:
+    lines = (
+        json.dumps({"step": n, "loss": 3 - n / 100} | dict.fromkeys(names, (1 + 3 * (n > 60)) * (0.1 + n % 3 / 1000)))
+        + "\n"
+        for n in range(1, 121)
+    )
+    said = report(written(tmp_path, {"metrics.jsonl": "".join(lines)}))
+    assert [f.onset.step for f in said.findings if f.rule == "SLO001"] == [61] * is_slow
+
+
+@pytest.mark.parametrize(("grown", "cause"), [(0.2, "dataloader"), (0.02, "slow_steps")])
+def test_the_wait_beside_a_rate_is_why_where_it_grew_by_more_than_all(tmp_path: Path, grown: float, cause: str) -> None:
+    lines = (
+        f"{n:06d} || ce {3 - n / 100 + n % 3 / 20:.3f} || load {(0.01 if n <= 60 else grown) + n % 3 / 1000:.3f}s || "
+        f"{(2000 if n <= 60 else 300) + n % 5} img/s\n"
+        for n in range(1, 121)
+    )
+    said = report(written(tmp_path, {"train.log": "".join(lines)}))
+    assert [f.cause for f in said.findings if f.rule == "SLO001"] == [cause]
