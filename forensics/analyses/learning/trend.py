@@ -14,7 +14,7 @@ from forensics.stats.spread import Floats, median_of
 
 #: A curve of which fewer values are positive is no loss on a logarithmic scale.
 _POSITIVE = 0.95
-_FEWEST = 20
+_FEWEST = 12
 #: Records that a level of a trend is the median of, at most.
 WINDOW = 51
 #: A single value stands out of noise by so many deviations.
@@ -70,7 +70,7 @@ class Trend(Struct, frozen=True):
 
 
 def trend_of(level: Level | None) -> Trend | None:
-    """Measure one curve by its level over `WINDOW`; None for fewer than 20 positive values, or one that has none."""
+    """Measure one curve by its level over `WINDOW`; None for fewer than 12 positive values, or one that has none."""
     if level is None or len(level.y) < _FEWEST:
         return None
     y, place, middle, noise, n = level.y, level.place, level.middle, level.noise, len(level.y)

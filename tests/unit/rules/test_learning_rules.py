@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from forensics.model import Finding
 from forensics.rules.learning.departures import diverged, loss_spike
+from forensics.rules.learning.flat import no_decrease
 from forensics.rules.learning.overfit import overfit
 from forensics.rules.learning.standstill import frozen_loss
 from forensics.store.run import Run, run_of
@@ -222,3 +223,24 @@ CALM = [0.063, 0.1628, 0.0577, 0.09, 0.05]
 def test_a_batch_is_suspect_where_the_loss_explodes_within_one_step(every: int, burst: float, cause: str) -> None:
     run = losses([*CALM, burst, 4 * burst, 20 * burst, 70 * burst], every=every)
     assert one(list(diverged(run))).cause == cause
+
+
+@pytest.mark.parametrize(
+    ("epochs", "score", "told"), [(12, 0.1, ["warning"]), (11, 0.1, []), (12, None, ["info"]), (12, 0.6, ["info"])]
+)
+def test_the_loss_of_a_dozen_epochs_at_chance_does_not_fall(epochs: int, score: float | None, told: list[str]) -> None:
+    rows = [
+        {
+            "source": "a.log",
+            "seq": n,
+            "line": n,
+            "step": n,
+            "name": name,
+            "raw_name": name,
+            "value": value + n % 3 / 999,
+        }
+        for n in range(1, epochs + 1)
+        for name, value in (("loss", 2.31), ("Accuracy", score))
+        if value is not None
+    ]
+    assert [f.severity.value for f in no_decrease(run_of("run", {"metrics": pl.DataFrame(rows)}))] == told
