@@ -11,7 +11,8 @@ epoch, the fall of the step with a rising epoch is no restart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import islice
@@ -24,15 +25,17 @@ from forensics.dialects import wraps
 from forensics.dialects.reader import Bounds, Reader
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
-from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
+from forensics.formats.rows.axes import CONSTANTS, DATES, EPOCHS, STEPS, TIMES
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import JsonLines, JsonList, number, offsets_of, places, record_of
-from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
+from forensics.formats.rows.metrics import At, MetricRows, int64, nanoseconds, unix_ns
 from forensics.formats.rows.splits import Splits
 from forensics.formats.rows.text import Line, document, settle, settle_document
 from forensics.io.budget import Budget
 from forensics.patterns import lazily
 
+#: A date with hours and minutes has so many characters, with a fraction and a zone.
+_DATE_CHARS = range(16, 40)
 _AXES = frozenset((*STEPS, *EPOCHS, *TIMES))
 _NESTING = 6
 _SAMPLE_ROWS = 50
@@ -69,7 +72,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=4,
+    version=5,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts", "events"),
     growth=8,
@@ -177,6 +180,7 @@ class _Keys(Struct, frozen=True):
     steps: tuple[tuple[str, str], ...]
     epochs: tuple[tuple[str, str], ...]
     times: tuple[tuple[str, str], ...]
+    dates: tuple[tuple[str, str], ...]
     rank: str
     #: key, its lower-case form and whether it may be an axis; constants are left out
     cells: tuple[tuple[str, str, bool], ...]
@@ -186,11 +190,11 @@ class _Keys(Struct, frozen=True):
 def _meaning(top: tuple[str, ...], flat: tuple[str, ...]) -> _Keys:
     """Meaning of a record's own keys (`top`) and of those of its nested objects as well (`flat`)."""
     lowered = {key.lower(): key for key in top}
-    steps, epochs, times = (
-        tuple((name, lowered[name]) for name in names if name in lowered) for names in (STEPS, EPOCHS, TIMES)
+    steps, epochs, times, dates = (
+        tuple((name, lowered[name]) for name in names if name in lowered) for names in (STEPS, EPOCHS, TIMES, DATES)
     )
     cells = tuple((key, low, low in _AXES) for key in flat if (low := key.lower()) not in CONSTANTS)
-    return _Keys(steps, epochs, times, lowered.get("rank", ""), cells)
+    return _Keys(steps, epochs, times, dates, lowered.get("rank", ""), cells)
 
 
 def _axis(record: Mapping[str, object], names: tuple[tuple[str, str], ...]) -> tuple[str, float | None]:
@@ -201,22 +205,38 @@ def _axis(record: Mapping[str, object], names: tuple[tuple[str, str], ...]) -> t
     return "", None
 
 
+def _time(record: Mapping[str, object], keys: _Keys) -> tuple[str, int | None]:
+    """The key of a record's time and the time in ns; a key that also names a duration counts where it holds a date."""
+    name, stamp = _axis(record, keys.times)
+    if (t_ns := unix_ns(stamp)) is not None:
+        return name, t_ns
+    return next(((known, t_ns) for known, key in keys.dates if (t_ns := _dated(record[key])) is not None), (name, None))
+
+
+def _dated(cell: object) -> int | None:
+    """A date and time as ISO 8601 has it, whatever its zone, or a unix time; None for anything else."""
+    if isinstance(cell, str) and len(cell) in _DATE_CHARS:
+        with suppress(ValueError):
+            return nanoseconds(datetime.fromisoformat(cell).replace(tzinfo=UTC).timestamp())
+    return unix_ns(number(cell))
+
+
 def _parsed(record: dict[str, object], budget: Budget) -> _Row:
     nested = any(type(cell) is dict for cell in record.values())
     flat = dict(budget.each(_flat(record), itemgetter(0))) if nested or _CONFIG in record else record
     keys = _meaning(tuple(record), tuple(flat))
     (step_name, step), (epoch_name, epoch) = _axis(record, keys.steps), _axis(record, keys.epochs)
-    time_name, stamp = _axis(record, keys.times)
+    time_name, t_ns = _time(record, keys)
     cells: list[tuple[str, float | None]] = []
     for key, name, may_be_axis in keys.cells:
         cell = flat[key]
         value = cell if type(cell) is float else number(cell)
         if value is None and cell is not None:
             continue
-        if may_be_axis and (name in {step_name, epoch_name, time_name} or value is None or value == step):
+        if name == time_name or (may_be_axis and (name in {step_name, epoch_name} or value is None or value == step)):
             continue
         cells.append((key, value))
-    return _Row(int64(step), epoch, unix_ns(stamp), int64(number(record.get(keys.rank))), tuple(cells))
+    return _Row(int64(step), epoch, t_ns, int64(number(record.get(keys.rank))), tuple(cells))
 
 
 def _add(record: dict[str, object], line: Line, state: _State) -> None:

@@ -101,6 +101,26 @@ def test_nested_strings_and_ranks_are_understood(run: Run) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "cell", "t_ns"),
+    [
+        ("ts", "1764253245.5", 1_764_253_245_500_000_000),
+        ("t", '"2025-11-27T14:20:45Z"', 1_764_253_245_000_000_000),
+        ("asctime", '"2025-11-27 14:20:45,500"', 1_764_253_245_500_000_000),
+        ("time", '"2025-11-27T14:20:45+02:00"', 1_764_253_245_000_000_000),
+        ("time", "12.5", None),
+        ("date", '"2025-11-27"', None),
+        ("date", '"yesterday, at a quarter past"', None),
+    ],
+)
+def test_a_key_that_may_be_a_duration_is_the_time_where_it_holds_a_date(
+    key: str, cell: str, t_ns: int | None, run: Run
+) -> None:
+    metrics = run(read, "m.jsonl", f'{{"{key}": {cell}, "step": 1, "loss": 2.5}}\n'.encode()).table("metrics")
+    assert metrics.filter(pl.col("name") == "loss")["t_ns"].to_list() == [t_ns]
+    assert (key in metrics["raw_name"]) == (cell == "12.5")
+
+
 def test_iterations_that_begin_anew_in_each_epoch_are_no_restart(run: Run) -> None:
     rows = [f'{{"epoch": {e}, "iter": {i}, "loss": 1.0}}\n' for e in (1, 2) for i in (50, 100)]
     assert run(read, "a.log.json", "".join(rows).encode()).table("metrics")["attempt"].unique().to_list() == [0]
