@@ -16,7 +16,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.formats.rows.delimited import Row, Stretch
-from forensics.formats.rows.json_records import FLOAT_HOLDS, NUMBER_CHARS, number
+from forensics.formats.rows.json_records import FLOAT_HOLDS, NUMBER_CHARS, dated, number
 from forensics.formats.rows.metrics import int64
 from forensics.io.columns import as_column
 
@@ -53,6 +53,10 @@ class Columns(Struct, frozen=True):
         known = {cell: value for cell in odd.unique() if (value := number(cell.strip())) is not None}
         values = [None if (value := known.get(cell)) is None else float(value) for cell in odd]
         return read.scatter(refused.arg_true(), pl.Series(values, dtype=pl.Float64))
+
+    def dates(self, column: int) -> pl.Series:
+        """Times of a column as `dated` reads them."""
+        return pl.Series([dated(cell.strip()) for cell in self._text(column).fill_null("")], dtype=pl.Int64)
 
     def whole(self, column: int, numbers: pl.Series) -> pl.Series:
         """Numbers of a column as `int64` reads them: exact beyond those that a float holds."""

@@ -11,8 +11,7 @@ epoch, the fall of the step with a rising epoch is no restart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from datetime import UTC, datetime
+from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import islice
@@ -27,15 +26,13 @@ from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import CONSTANTS, DATES, EPOCHS, STEPS, TIMES
 from forensics.formats.rows.facts import write_facts
-from forensics.formats.rows.json_records import JsonLines, JsonList, number, offsets_of, places, record_of
-from forensics.formats.rows.metrics import At, MetricRows, int64, nanoseconds, unix_ns
+from forensics.formats.rows.json_records import JsonLines, JsonList, dated, number, offsets_of, places, record_of
+from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
 from forensics.formats.rows.splits import Splits
 from forensics.formats.rows.text import Line, document, settle, settle_document
 from forensics.io.budget import Budget
 from forensics.patterns import lazily
 
-#: A date with hours and minutes has so many characters, with a fraction and a zone.
-_DATE_CHARS = range(16, 40)
 _AXES = frozenset((*STEPS, *EPOCHS, *TIMES))
 _NESTING = 6
 _SAMPLE_ROWS = 50
@@ -210,15 +207,7 @@ def _time(record: Mapping[str, object], keys: _Keys) -> tuple[str, int | None]:
     name, stamp = _axis(record, keys.times)
     if (t_ns := unix_ns(stamp)) is not None:
         return name, t_ns
-    return next(((known, t_ns) for known, key in keys.dates if (t_ns := _dated(record[key])) is not None), (name, None))
-
-
-def _dated(cell: object) -> int | None:
-    """A date and time as ISO 8601 has it, whatever its zone, or a unix time; None for anything else."""
-    if isinstance(cell, str) and len(cell) in _DATE_CHARS:
-        with suppress(ValueError):
-            return nanoseconds(datetime.fromisoformat(cell).replace(tzinfo=UTC).timestamp())
-    return unix_ns(number(cell))
+    return next(((known, t_ns) for known, key in keys.dates if (t_ns := dated(record[key])) is not None), (name, None))
 
 
 def _parsed(record: dict[str, object], budget: Budget) -> _Row:

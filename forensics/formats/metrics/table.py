@@ -16,10 +16,10 @@ from msgspec import Struct, field
 from forensics.dialects.names import ENUMERATED, counts, falls, measured, unit_of
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
-from forensics.formats.rows.axes import EPOCHS, STEPS, TIMES, first_of
+from forensics.formats.rows.axes import DATES, EPOCHS, STEPS, TIMES, first_of
 from forensics.formats.rows.delimited import MOST_COLUMNS, Row, Sizes, Stretch, complaint, first_rows, stretches_of
 from forensics.formats.rows.facts import write_facts
-from forensics.formats.rows.json_records import number
+from forensics.formats.rows.json_records import dated, number
 from forensics.formats.rows.metrics import At, MetricRows, Places, int64, unix_ns, unix_ns_of
 from forensics.formats.rows.text import settle
 from forensics.formats.wandb.exports.columns import INDEX, is_chart, is_history
@@ -43,6 +43,8 @@ class _Header(Struct, frozen=True):
     #: columns that hold metrics, and the unit behind the numbers of some
     metrics: tuple[int, ...]
     units: Mapping[int, str] = field(default_factory=dict[int, str])
+    #: a column of dates, where no other one is the time
+    date: int | None = None
 
     def bare(self, index: int, cell: str) -> str:
         """A cell without the unit of its column."""
@@ -62,7 +64,7 @@ class _State(Struct):
 
 
 @ingester(
-    "metrics_csv", version=2, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
+    "metrics_csv", version=3, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
 )
 def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
     """Read one table, with the sizes of `Sizes` unless others are given.
@@ -89,7 +91,7 @@ def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -
 def _one(row: Row, state: _State, out: Out) -> None:
     again = _header(row.cells) if row.cells and _first(row.cells) == state.first_name else None
     if again is not None:
-        state.header = replace(again, units=state.header.units) if again.names == state.header.names else again
+        state.header = state.header if again.names == state.header.names else again
     elif (wrong := complaint(row, len(state.header.names))) is not None:
         code, message = wrong
         out.issue(code, message, byte=row.byte, line=row.line)
@@ -161,8 +163,15 @@ def _sniff(opened: Opened) -> tuple[str, _Header]:
         raise NotMine("an export of W&B")
     axis = header.epoch if header.step is None else header.step
     if axis is not None and any(len(row) > axis and number(row[axis].strip()) is not None for row in rows[1:]):
-        return delimiter, replace(header, units=_units(header, rows[1:]))
+        return delimiter, _with_date(replace(header, units=_units(header, rows[1:])), rows[1])
     raise NotMine("no row has a number as its step")
+
+
+def _with_date(header: _Header, first: Sequence[str]) -> _Header:
+    """The header with its column of dates, which its first row shows."""
+    named = (i for i in header.metrics if header.names[i].lower() in DATES and i < len(first))
+    date = next((i for i in named if dated(first[i].strip()) is not None), None) if header.time is None else None
+    return replace(header, date=date, metrics=tuple(i for i in header.metrics if i != date))
 
 
 def _units(header: _Header, rows: Sequence[Sequence[str]]) -> dict[int, str]:
@@ -178,7 +187,8 @@ def _row(row: Row, state: _State) -> None:
     step, epoch, time = (None if i is None else numbers[i] for i in (header.step, header.epoch, header.time))
     axis = int64(epoch if header.step is None else step)
     own_epoch = None if header.step is None else epoch
-    shared = At(state.seq, 0, state.rank, row.line, row.byte, axis, epoch, unix_ns(time))
+    t_ns = unix_ns(time) if header.date is None else dated("".join(row.cells[header.date :][:1]).strip())
+    shared = At(state.seq, 0, state.rank, row.line, row.byte, axis, epoch, t_ns)
     see = state.attempts.see
     for index in header.metrics:
         name, value = header.names[index], numbers[index]
@@ -207,6 +217,7 @@ def _table(columns: Columns, state: _State) -> None:
     attempts = state.attempts.see_table(names, axis, None if header.step is None else epoch, there)
     seq = as_column(np.arange(state.seq, state.seq + height))
     times = None if time is None else unix_ns_of(time)
+    times = times if header.date is None else columns.dates(header.date)
     places = Places(seq, state.rank, columns.line, columns.byte, axis, epoch, times)
     state.rows.add_table(places, names, values, there, attempts)
     filled = [(first, header.names[i]) for i in configured if (first := columns.first_text(i)) is not None]

@@ -7,6 +7,8 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import islice
 from typing import cast
 
@@ -14,6 +16,7 @@ from msgspec import Struct, field
 
 from forensics.dialects.spec import DECIMAL_COMMA
 from forensics.errors import InputError
+from forensics.formats.rows.metrics import nanoseconds, unix_ns
 from forensics.formats.rows.out import Out
 from forensics.formats.rows.text import Line, lines_of
 from forensics.io.reading import Opened
@@ -24,6 +27,8 @@ _TOKEN = lazily(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
 _MOST_TOKENS, _DEEPEST = 4_000_000, 200
 #: A longer text is no number.
 NUMBER_CHARS = 64
+#: A date with hours and minutes has so many characters, with a fraction and a zone.
+_DATE_CHARS = range(16, 40)
 #: Beyond it, not every whole number is a float.
 FLOAT_HOLDS = 1 << 53
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -261,3 +266,11 @@ def records_before_damage(data: bytes, where: Places) -> tuple[list[object], int
             reached = end
         records.append(record)
     return records, reached
+
+
+def dated(cell: object) -> int | None:
+    """A date and time as ISO 8601 has it, whatever its zone, or a unix time; None for anything else."""
+    if isinstance(cell, str) and len(cell) in _DATE_CHARS:
+        with suppress(ValueError):
+            return nanoseconds(datetime.fromisoformat(cell).replace(tzinfo=UTC).timestamp())
+    return unix_ns(number(cell))

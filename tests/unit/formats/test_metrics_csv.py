@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import polars as pl
 import pytest
 
 from forensics.errors import NotMine
@@ -55,6 +56,20 @@ def test_quotes_times_and_foreign_cells_are_understood(run: Run) -> None:
     data = b'step,timestamp,"a,b",note\r\n1,1750000000,"2.5",fine\r\n'
     row = run(read, "m.csv", data).table("metrics").row(0, named=True)
     assert (row["raw_name"], row["value"], row["t_ns"]) == ("a,b", 2.5, 1_750_000_000_000_000_000)
+
+
+@pytest.mark.parametrize("rows", [3, 400])
+@pytest.mark.parametrize(
+    ("cell", "second"), [("2025-11-27 14:20:{n:02}", 1), ("{unix}.5", 1), ("0.{n}", None), ("1{n:02}", None)]
+)
+def test_a_column_that_may_hold_durations_is_the_time_where_its_first_row_holds_a_date(
+    cell: str, second: int | None, rows: int, run: Run
+) -> None:
+    lines = (f"{cell.format(n=n % 60, unix=1764253244 + n % 60)},{n},0.5" for n in range(1, rows + 1))
+    metrics = run(read, "m.csv", table("time,step,loss", *lines)).table("metrics")
+    known = metrics.filter(pl.col("name") == "loss")["t_ns"].cast(pl.Datetime("ns")).dt.second().to_list()
+    assert (known[0], len(known)) == (None if second is None else 45 if "unix" in cell else second, rows)
+    assert (metrics["raw_name"] == "time").any() == (second is None)
 
 
 def test_a_row_with_too_many_cells_is_stated(run: Run) -> None:
