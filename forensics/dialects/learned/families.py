@@ -238,7 +238,8 @@ def finish(frame: pl.DataFrame) -> pl.DataFrame:
     """Fill `step`: printed, else `(epoch - first) * batches + batch`, else the epoch, else the last one before.
 
     `first` is 0 where an epoch 0 is printed and 1 elsewhere; a batch counter without an epoch starts a new epoch where
-    it falls. A line that names only an epoch takes the last step before it when other lines count finer.
+    it falls. A line that names only an epoch takes the last step before it when other lines count finer; one of an
+    epoch that is over, as in a table at the end, the last step of that epoch.
     """
     if not frame["step"].null_count():
         return frame
@@ -256,7 +257,10 @@ def finish(frame: pl.DataFrame) -> pl.DataFrame:
     if frame["step"].null_count() == frame.height:
         whole = pl.col("epoch").is_not_nan() & (pl.col("epoch") == pl.col("epoch").floor())
         frame = frame.with_columns(step=pl.when(whole).then(pl.col("epoch").cast(pl.Int64, strict=False)))
-    return frame.with_columns(step=pl.col("step").forward_fill())
+    step, epoch = pl.col("step"), pl.col("epoch")
+    at = pl.when(step.is_not_null()).then(epoch).forward_fill()
+    of_its_epoch = pl.when(epoch < at).then(step.max().over("epoch"))
+    return frame.with_columns(step=pl.coalesce(step, of_its_epoch, step.forward_fill()))
 
 
 def _turns(batch: pl.Series) -> pl.Series:

@@ -803,3 +803,11 @@ def test_an_epoch_beside_a_loss_of_any_name_is_read() -> None:
 def test_one_letter_names_epochs_where_it_counts_and_not_an_epsilon(values: tuple[float, ...], counts: bool) -> None:
     found = read([f"step {n} e={e} loss {3 - n / 9:.3f}" for n, e in enumerate(values * 2)])
     assert (found["epoch"].null_count() == 0) == counts
+
+
+def test_a_table_of_epochs_at_the_end_has_the_steps_at_which_they_ended() -> None:
+    lines = [f"ep {e} batch {b:02} ctc={9 - e - b / 30:.3f}" for e in range(1, 7) for b in (0, 5, 10, 15)]
+    table = ["| epoch | loss |", *(f"| {e} | {9 - e}.5 |" for e in range(1, 7))]
+    assert [step for step, _ in series([*lines, *table], "loss")] == [15, 35, 55, 75, 95, 115]
+    among = [line for e in range(6) for line in (*lines[4 * e : 4 * e + 4], f"ep {e + 1} done: loss {8 - e}.5")]
+    assert [step for step, _ in series(among, "loss")] == [15, 35, 55, 75, 95, 115]
