@@ -21,11 +21,9 @@ class Limits(Struct, frozen=True):
     none where it gives back less than `lost` of what was learned: the loss of a preference that fell from 0.63 to 0.007
     and rose to 0.009 is learned by heart, and wanders.
 
-    A spike stands `spike_z` deviations and `spike_ratio` above the past, and `over_dips` times the largest dip, or
-    `held` of that where the median of `held_records` from it on does, and is `held_ratio` above it: what a model
-    learned first is no dip then. One of a single record needs `lone_ratio` and `lone_over_dips`, as heavy tails have
-    single outliers. The median of `back` records must return within `patience` records, or `patience_share` of all;
-    `most` spikes are followed.
+    A spike stands `spike_z` deviations and `spike_ratio` above the past, and `over_dips` times the largest dip. One of
+    a single record needs `lone_ratio` and `lone_over_dips`, as heavy tails have single outliers. The median of `back`
+    records must return within `patience` records, or `patience_share` of all; `most` spikes are followed.
 
     Source: calibrated on seeded healthy and faulty series, see the tests of the rates.
     """
@@ -53,9 +51,6 @@ class Limits(Struct, frozen=True):
     wasted: float = 0.1
     lost: float = 0.02
     spike_z: float = 7.0
-    held: float = 0.7
-    held_records: int = 5
-    held_ratio: float = 1.5
     spike_ratio: float = 1.2
     over_dips: float = 1.5
     lone_ratio: float = 1.25

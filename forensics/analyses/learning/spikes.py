@@ -12,6 +12,9 @@ from forensics.stats.correlation import Noise
 from forensics.stats.running import Places, moving_median, past_median, ratio_of
 from forensics.stats.spread import Floats, median_of
 
+#: A rise that so many records hold, and by so much, is one of the level: this share of the usual deviations tells it.
+_HELD_RECORDS, _HELD_RATIO, _HELD = 5, 1.5, 0.7
+
 
 class Spike(Struct, frozen=True):
     """A stretch above the past: its first index, its highest ratio, and the index where the level was back."""
@@ -59,9 +62,9 @@ def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -
 
 def _held(excess: Floats, sd: float, dip: float, limits: Limits) -> np.ndarray:
     """Records from which on the median of some lies that far above the past; the last ones have too few behind them."""
-    least = max(limits.held * limits.spike_z * sd, log(limits.held_ratio), limits.over_dips * dip)
+    least = max(_HELD * limits.spike_z * sd, log(_HELD_RATIO), limits.over_dips * dip)
     behind = np.zeros(len(excess))
-    held = moving_median(excess, limits.held_records)
+    held = moving_median(excess, _HELD_RECORDS)
     behind[: len(held)] = held
     return np.minimum(excess, behind) > least
 
