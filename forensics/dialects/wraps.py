@@ -9,6 +9,7 @@ from typing import Any, cast
 import orjson
 
 from forensics.io.tables import table_rows
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
 
 _ROWS = [(tuple(key.split(".")), holds) for key, holds, _ in table_rows("forensics.dialects", "wraps.tsv")]
@@ -17,6 +18,7 @@ _LINES, _TIMES, _LEVELS, _ERRORS, _NUMBERS = (
 )
 _ASIDE = frozenset(key[-1] for key in (*_NUMBERS, *_LEVELS, *_TIMES))
 _HOLDS = lazily(b'"(?:' + "|".join(dict.fromkeys(key[-1] for key in _LINES)).encode() + rb')"[ \t]*:')
+_COUNTERS = frozenset((*keys_of("step_of_row"), *keys_of("epoch_of_row")))
 #: A rank, or what another carrier put before the object, is shorter.
 _BEFORE_BYTES = 120
 _STAMPED = lazily(rb"\d:\d\d")
@@ -65,7 +67,11 @@ def _at(carrier: Any, key: tuple[str, ...]) -> Any:  # noqa: ANN401 - JSON
 
 
 def _has_numbers(carrier: Mapping[str, object]) -> bool:
-    return any(isinstance(v, int | float) and not isinstance(v, bool) and k not in _ASIDE for k, v in carrier.items())
+    """Whether an object has numbers of its own, or counts steps in an object within it."""
+    within = (cast("dict[str, object]", v).items() for v in carrier.values() if isinstance(v, dict))
+    own = ((k, v) for k, v in carrier.items() if k not in _ASIDE)
+    counters = ((k, v) for items in within for k, v in items if k.lower() in _COUNTERS)
+    return any(isinstance(v, int | float) and not isinstance(v, bool) for _, v in (*own, *counters))
 
 
 def _time(value: object) -> str:

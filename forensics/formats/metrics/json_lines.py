@@ -21,6 +21,7 @@ from typing import cast
 from msgspec import Struct, field
 
 from forensics.dialects import wraps
+from forensics.dialects.names import canonical
 from forensics.dialects.reader import Bounds, Reader
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
@@ -31,8 +32,12 @@ from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
 from forensics.formats.rows.splits import Splits
 from forensics.formats.rows.text import Line, document, settle, settle_document
 from forensics.io.budget import Budget
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
+from forensics.values import replace
 
+_HOLDERS = frozenset(keys_of("holder_of_metrics"))
+_NAMES, _VALUES = keys_of("name_of_a_value"), keys_of("value_of_a_name")
 _AXES = frozenset((*STEPS, *EPOCHS, *TIMES))
 _NESTING = 6
 _SAMPLE_ROWS = 50
@@ -60,6 +65,7 @@ class _State(Struct):
     rows: MetricRows
     attempts: Attempts
     splits: Splits = field(default_factory=Splits)
+    by_epoch: bool = False
     seq: int = 0
     most: float | None = None
     config: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -69,7 +75,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=5,
+    version=6,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts", "events"),
     growth=8,
@@ -77,12 +83,17 @@ class _State(Struct):
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one file of JSON lines, of a list, or of an object of lists.
 
-    Raises `NotMine` when none of the first records is an object with a step and a number beside it, for lines under a
-    name that is none of metrics, and where a logger's messages stand between the records, as its errors do.
+    Raises `NotMine` when none of the first records is an object with a step or an epoch and a number beside it, for
+    lines under a name that is none of metrics, and where a logger's messages stand between the records, as errors do.
     """
     head = opened.text_head(_HEAD_BYTES)
     named = any(fnmatchcase(opened.source.path.rpartition("/")[2], glob) for glob in _GLOBS)
     columns = columns_of(document(opened, limits)) if may_be_columns(head) else None
+    if columns is None and (rows := _rows_of(head, opened, limits)) is not None:
+        state = _read(rows, opened, MetricRows(out, limits), by_epoch=_sniff(rows.records, opened.budget))
+        out.format("json list")
+        settle_document(opened, out, records=state.seq)
+        return
     if columns is not None and (named or not columns.columns.keys().isdisjoint(STEPS)):
         state = _read(columns, opened, MetricRows(out, limits))
         out.format("json columns")
@@ -93,9 +104,10 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         raise NotMine("objects under a name that is none of metrics")
     if not listed and any(wraps.opened(part) != part for part in (head, opened.tail(_TAIL_BYTES))):
         raise NotMine("a log whose lines are strings of the objects")
-    _sniff([head[begin:end] for begin, end in places(head).spans] if listed else head.split(b"\n"), opened.budget)
+    sample = [head[begin:end] for begin, end in places(head).spans] if listed else head.split(b"\n")
+    by_epoch = _sniff(map(record_of, sample), opened.budget)
     records = JsonList(places(document(opened, limits)), out) if listed else JsonLines(opened, out)
-    state = _read(records, opened, MetricRows(out, limits))
+    state = _read(records, opened, MetricRows(out, limits), by_epoch=by_epoch)
     _facts(state, out)
     if isinstance(records, JsonList):
         out.format("json list")
@@ -106,8 +118,10 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         settle(opened, out, records=state.seq, lost_bytes=records.lost_bytes, reason="lines that are no JSON object")
 
 
-def _read(records: Iterable[tuple[Line, dict[str, object]]], opened: Opened, rows: MetricRows) -> _State:
-    state = _State(opened.source.rank, opened.budget, rows, Attempts(opened.source.attempt or 0))
+def _read(
+    records: Iterable[tuple[Line, dict[str, object]]], opened: Opened, rows: MetricRows, *, by_epoch: bool = False
+) -> _State:
+    state = _State(opened.source.rank, opened.budget, rows, Attempts(opened.source.attempt or 0), by_epoch=by_epoch)
     with closing(state.rows):  # what was read before a budget ends is kept
         for line, record in records:
             _add(record, line, state)
@@ -149,16 +163,20 @@ def _config(record: dict[str, object], budget: Budget) -> Iterator[tuple[str, ob
                 yield key.replace("/", "."), cell
 
 
-def _sniff(records: Sequence[bytes], budget: Budget) -> None:
-    for text in records[:_SAMPLE_ROWS]:
-        record = record_of(text)
+def _sniff(records: Iterable[dict[str, object] | None], budget: Budget) -> bool:
+    """Tell whether the records count epochs alone, which are the file's own axis then."""
+    epochs = False
+    for record in islice(records, _SAMPLE_ROWS):
         if record is not None:
             row = _parsed(record, budget)
             if "_step" in record:
                 raise NotMine("rows of a W&B history")
-            if row.step is not None and row.cells:
-                return
-    raise NotMine("no JSON record has a step and a number")
+            if row.cells and row.step is not None:
+                return False
+            epochs = epochs or (bool(row.cells) and row.epoch is not None)
+    if not epochs:
+        raise NotMine("no JSON record has a step or an epoch, and a number")
+    return True
 
 
 def _flat(record: dict[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
@@ -179,19 +197,27 @@ class _Keys(Struct, frozen=True):
     times: tuple[tuple[str, str], ...]
     dates: tuple[tuple[str, str], ...]
     rank: str
-    #: key, its lower-case form and whether it may be an axis; constants are left out
-    cells: tuple[tuple[str, str, bool], ...]
+    #: key, its lower-case form, whether it may be an axis, and its name; constants are left out
+    cells: tuple[tuple[str, str, bool, str], ...]
 
 
 @lru_cache(maxsize=256)
 def _meaning(top: tuple[str, ...], flat: tuple[str, ...]) -> _Keys:
     """Meaning of a record's own keys (`top`) and of those of its nested objects as well (`flat`)."""
-    lowered = {key.lower(): key for key in top}
+    lowered = {key.rpartition("/")[2].lower(): key for key in reversed(flat)} | {key.lower(): key for key in top}
     steps, epochs, times, dates = (
         tuple((name, lowered[name]) for name in names if name in lowered) for names in (STEPS, EPOCHS, TIMES, DATES)
     )
-    cells = tuple((key, low, low in _AXES) for key in flat if (low := key.lower()) not in CONSTANTS)
+    axes = {key: name for name, key in (*steps, *epochs, *times, *dates)}
+    named = ((key, axes.get(key, key.lower())) for key in flat)
+    cells = tuple((key, name, name in _AXES, _bare(key, flat)) for key, name in named if name not in CONSTANTS)
     return _Keys(steps, epochs, times, dates, lowered.get("rank", ""), cells)
+
+
+def _bare(key: str, every: Sequence[str]) -> str:
+    """The name of a number without that of the object which holds all numbers: `loss` of `metrics/loss`."""
+    holder, _, name = key.partition("/")
+    return name if holder.lower() in _HOLDERS and name not in every else key
 
 
 def _axis(record: Mapping[str, object], names: tuple[tuple[str, str], ...]) -> tuple[str, float | None]:
@@ -214,22 +240,34 @@ def _parsed(record: dict[str, object], budget: Budget) -> _Row:
     nested = any(type(cell) is dict for cell in record.values())
     flat = dict(budget.each(_flat(record), itemgetter(0))) if nested or _CONFIG in record else record
     keys = _meaning(tuple(record), tuple(flat))
-    (step_name, step), (epoch_name, epoch) = _axis(record, keys.steps), _axis(record, keys.epochs)
-    time_name, t_ns = _time(record, keys)
+    (step_name, step), (epoch_name, epoch) = _axis(flat, keys.steps), _axis(flat, keys.epochs)
+    time_name, t_ns = _time(flat, keys)
     cells: list[tuple[str, float | None]] = []
-    for key, name, may_be_axis in keys.cells:
+    for key, name, may_be_axis, printed in keys.cells:
         cell = flat[key]
         value = cell if type(cell) is float else number(cell)
         if value is None and cell is not None:
             continue
         if name == time_name or (may_be_axis and (name in {step_name, epoch_name} or value is None or value == step)):
             continue
-        cells.append((key, value))
-    return _Row(int64(step), epoch, t_ns, int64(number(record.get(keys.rank))), tuple(cells))
+        cells.append((printed, value))
+    return _Row(int64(step), epoch, t_ns, int64(number(flat.get(keys.rank))), _named(flat, cells))
+
+
+def _named(record: Mapping[str, object], cells: list[tuple[str, float | None]]) -> tuple[tuple[str, float | None], ...]:
+    """The numbers by their names: of a record of one number, its name may be a text beside it, as `"name": "loss"`."""
+    own = {key.lower(): (key, value) for key, value in cells}
+    told = next((own[key] for key in _VALUES if key in own), None)
+    texts = {key.lower(): cell for key, cell in record.items() if isinstance(cell, str)}
+    name = next((texts[key] for key in _NAMES if texts.get(key)), None)
+    others = [key for key in own if key not in {*_VALUES, *TIMES, *DATES}]
+    return tuple(cells) if told is None or name is None or others else ((name, told[1]),)
 
 
 def _add(record: dict[str, object], line: Line, state: _State) -> None:
     row = _parsed(record, state.budget)
+    if state.by_epoch:
+        row = replace(row, step=int64(row.epoch))
     place = state.splits.place(record, row.step, row.epoch)
     rank = state.rank if row.rank is None else row.rank
     at = At(state.seq, 0, rank, line.number, line.byte, place.step, place.epoch, row.t_ns, place.gstep)
@@ -239,6 +277,39 @@ def _add(record: dict[str, object], line: Line, state: _State) -> None:
         if (attempt := see(name, place.step, place.epoch)) != at.attempt:
             at = at._replace(attempt=attempt)
         add(at, name, value)
+
+
+#: A list of objects of which one names a loss, within an object.
+_LISTED = lazily(rb'"\s*:\s*\[\s*\{[^][{}]{0,500}"[^"]{0,60}loss')
+_FEWEST = 3
+
+
+class JsonRows(Struct, frozen=True):
+    """The records of a list within a document, all in the line where it begins."""
+
+    records: list[dict[str, object]]
+    line: Line
+
+    def __iter__(self) -> Iterator[tuple[Line, dict[str, object]]]:
+        """Give them in order."""
+        return ((self.line, record) for record in self.records)
+
+
+def _rows_of(head: bytes, opened: Opened, limits: Limits) -> JsonRows | None:
+    """Read the list of records of a document that is one object: `{"config": …, "epochs": [{…}, …]}`."""
+    if head.lstrip()[:1] != b"{" or _LISTED.search(head) is None:
+        return None
+    data = document(opened, limits)
+    for name, cell in (record_of(data) or {}).items():
+        rows = cast("list[object]", cell) if isinstance(cell, list) else []
+        records = [cast("dict[str, object]", one) for one in rows if isinstance(one, dict)]
+        names = {key for one in records[:1] for key in one}
+        if len(records) == len(rows) >= _FEWEST and any(canonical(key).canonical == "loss" for key in names):
+            if not any(key.lower() in (*STEPS, *EPOCHS) for key in names):  # its place in the list counts, from 1
+                records = [{"epoch": index, **record} for index, record in enumerate(records, 1)]
+            number_of_line, at = offsets_of(data, {(name,)}).of((name,))
+            return JsonRows(records, Line(number_of_line or 1, at or 0, b"", ended=True))
+    return None
 
 
 #: The head of such a document: its first key has a list of numbers.

@@ -1,4 +1,4 @@
-"""Tables of metrics as delimited text: any with a step or an epoch in its first line, or whose first column counts.
+"""Tables of metrics as delimited text: with a step, epoch or loss in the first line, or a first column that counts.
 
 Lightning's `metrics.csv`, YOLO's `results.csv`, `progress.csv` and `progress.txt` of reinforcement learning. An empty
 cell was not logged; `nan` is a NaN. A column whose first number has a unit (`4100MB`) has it in each cell. A header
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from forensics.dialects.names import ENUMERATED, counts, falls, measured, unit_of
+from forensics.dialects.names import ENUMERATED, canonical, counts, falls, measured, unit_of
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import DATES, EPOCHS, STEPS, TIMES, first_of
@@ -24,7 +24,7 @@ from forensics.formats.rows.metrics import At, MetricRows, Places, int64, unix_n
 from forensics.formats.rows.text import settle
 from forensics.formats.wandb.exports.columns import INDEX, is_chart, is_history
 from forensics.io.columns import as_column
-from forensics.knowledge.vocabulary import stands_for
+from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.values import replace
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ class _Header(Struct, frozen=True):
     units: Mapping[int, str] = field(default_factory=dict[int, str])
     #: a column of dates, where no other one is the time
     date: int | None = None
+    #: a column that names the number beside it, of a long table with a row for each number
+    name: int | None = None
+    #: no column counts, so that the rows do, from 1
+    by_row: bool = False
 
     def bare(self, index: int, cell: str) -> str:
         """A cell without the unit of its column."""
@@ -64,12 +68,12 @@ class _State(Struct):
 
 
 @ingester(
-    "metrics_csv", version=3, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
+    "metrics_csv", version=4, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
 )
 def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
     """Read one table, with the sizes of `Sizes` unless others are given.
 
-    Raises `NotMine` when the first line names no step or epoch, or no row below it has a number.
+    Raises `NotMine` when the first line names no step, epoch or loss, or no row below it has a number.
     """
     delimiter, header = _sniff(opened)
     sizes = sizes or Sizes()
@@ -90,6 +94,8 @@ def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -
 
 def _one(row: Row, state: _State, out: Out) -> None:
     again = _header(row.cells) if row.cells and _first(row.cells) == state.first_name else None
+    if state.header.by_row and [cell.strip() for cell in row.cells] == [*state.header.names]:
+        return
     if again is not None:
         state.header = state.header if again.names == state.header.names else again
     elif (wrong := complaint(row, len(state.header.names))) is not None:
@@ -109,7 +115,7 @@ def _many(stretch: Stretch, delimiter: str, least_lines: int, state: _State, out
     for part in csv_columns.fitting(stretch, shape):
         if isinstance(part, Row):
             _one(part, state, out)
-        elif len(state.header.names) == width:
+        elif len(state.header.names) == width and state.header.name is None:
             _table(csv_columns.columns_of(part, delimiter, width), state)
         else:
             for row in part.rows(delimiter):
@@ -156,21 +162,46 @@ def _header(cells: list[str], *, numbered: bool = False) -> _Header | None:
 
 def _sniff(opened: Opened) -> tuple[str, _Header]:
     delimiter, rows = first_rows(opened, _SAMPLE_ROWS + 1)
-    header = _header(rows[0], numbered=_trains(rows[1:])) if rows else None
+    header = (_header(rows[0], numbered=_trains(rows[1:])) or _uncounted(rows)) if rows else None
     if header is None:
         raise NotMine("the first line names no step and no epoch")
     if is_chart(rows[0]) or is_history(rows[0]):
         raise NotMine("an export of W&B")
+    header = _long(header, rows[1:])
+    if header.by_row:
+        return delimiter, header
     axis = header.epoch if header.step is None else header.step
     if axis is not None and any(len(row) > axis and number(row[axis].strip()) is not None for row in rows[1:]):
         return delimiter, _with_date(replace(header, units=_units(header, rows[1:])), rows[1])
     raise NotMine("no row has a number as its step")
 
 
+def _uncounted(rows: Sequence[Sequence[str]]) -> _Header | None:
+    """The header of a table that names a loss and counts nothing: numbers alone, one row for each step."""
+    names = tuple(cell.strip() for cell in rows[0])
+    cells = [number(cell.strip()) for row in rows[1:] for cell in row]
+    if len(rows) <= ENUMERATED or None in cells or any(number(name) is not None for name in names):
+        return None
+    if len({len(row) for row in rows}) > 1 or not any(canonical(name).canonical == "loss" for name in names):
+        return None
+    return _Header(names, None, None, None, tuple(range(len(names))), by_row=True)
+
+
+def _long(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:
+    """The header with the column of names, where one row holds one number and says which."""
+    named, value = (first_of(header.names, keys_of(means)) for means in ("name_of_a_value", "value_of_a_name"))
+    if named is None or value is None or {named, value} & {header.step, header.epoch}:
+        return header
+    told = [row[named].strip() for row in rows if len(row) > named]
+    is_text = bool(told) and all(cell and number(cell) is None for cell in told)
+    return replace(header, metrics=(value,), name=named) if is_text else header
+
+
 def _with_date(header: _Header, first: Sequence[str]) -> _Header:
     """The header with its column of dates, which its first row shows."""
-    named = (i for i in header.metrics if header.names[i].lower() in DATES and i < len(first))
-    date = next((i for i in named if dated(first[i].strip()) is not None), None) if header.time is None else None
+    is_counted = header.time is not None and header.time < len(first) and number(first[header.time].strip()) is not None
+    named = (i for i, name in enumerate(header.names) if name.lower() in (*DATES, *TIMES) and i < len(first))
+    date = next((i for i in named if dated(first[i].strip()) is not None), None) if not is_counted else None
     return replace(header, date=date, metrics=tuple(i for i in header.metrics if i != date))
 
 
@@ -185,13 +216,14 @@ def _row(row: Row, state: _State) -> None:
     numbers = [number(header.bare(i, cell)) for i, cell in enumerate(row.cells)]
     numbers += [None] * (len(header.names) - len(numbers))
     step, epoch, time = (None if i is None else numbers[i] for i in (header.step, header.epoch, header.time))
-    axis = int64(epoch if header.step is None else step)
+    axis = state.seq + 1 if header.by_row else int64(epoch if header.step is None else step)
     own_epoch = None if header.step is None else epoch
     t_ns = unix_ns(time) if header.date is None else dated("".join(row.cells[header.date :][:1]).strip())
     shared = At(state.seq, 0, state.rank, row.line, row.byte, axis, epoch, t_ns)
     see = state.attempts.see
     for index in header.metrics:
-        name, value = header.names[index], numbers[index]
+        name = header.names[index] if header.name is None else row.cells[header.name].strip()
+        value = numbers[index]
         if name.startswith(_CONFIG):
             _remember(state, name, row.cells[index : index + 1])
         elif value is not None:
@@ -207,8 +239,11 @@ def _table(columns: Columns, state: _State) -> None:
     header, height = state.header, len(columns.line)
     step, epoch, time = (None if i is None else columns.numbers(i) for i in (header.step, header.epoch, header.time))
     counts = step if header.step is not None else epoch
-    assert counts is not None  # a header names one of them
-    axis = columns.whole(header.step if header.step is not None else header.epoch or 0, counts)
+    assert counts is not None or header.by_row  # a header names one of them
+    if counts is not None:
+        axis = columns.whole(header.step if header.step is not None else header.epoch or 0, counts)
+    else:
+        axis = as_column(np.arange(state.seq + 1, state.seq + height + 1))
     configured = [i for i in header.metrics if header.names[i].startswith(_CONFIG)]
     metrics = [i for i in header.metrics if i not in configured]
     names, numbers = [header.names[i] for i in metrics], [columns.numbers(i, header.units.get(i, "")) for i in metrics]

@@ -144,3 +144,30 @@ def test_a_quote_that_never_closes_costs_no_other_row(run: Run) -> None:
 def test_a_table_of_another_language_has_its_decimals_behind_a_comma(run: Run) -> None:
     data = b"epoche;schritt;verlust\n1;50;2,3311\n2;100;0,091\n3;150;1,5\n"
     assert run(read, "verlauf.csv", data).points("verlust") == [(50, 2.3311), (100, 0.091), (150, 1.5)]
+
+
+def test_a_long_table_names_each_number_in_its_row(run: Run) -> None:
+    rows = "".join(f"{at},{name},{at / 4}\n" for at in range(1, 6) for name in ("loss", "grad_norm"))
+    wrote = run(read, "m.csv", b"step,metric,value\n" + rows.encode())
+    assert wrote.points("loss") == wrote.points("grad_norm") == [(at, at / 4) for at in range(1, 6)]
+
+
+def test_a_column_of_numbers_names_no_other(run: Run) -> None:
+    wrote = run(read, "m.csv", b"step,key,value\n1,7,0.5\n2,8,0.25\n")
+    assert {*wrote.table("metrics")["raw_name"]} == {"key", "value"}
+
+
+@pytest.mark.parametrize(("rows", "is_read"), [(13, True), (11, False)])
+def test_rows_of_a_loss_that_nothing_counts_count_themselves(rows: int, *, is_read: bool, run: Run) -> None:
+    data = b"loss,lr\n" + b"".join(b"%.2f,0.1\n" % (3 - at / 10) for at in range(rows))
+    if is_read:
+        assert [step for step, _ in run(read, "losses.csv", data).points("loss")] == [*range(1, rows + 1)]
+    else:
+        with pytest.raises(NotMine):
+            run(read, "losses.csv", data)
+
+
+def test_dates_of_a_column_of_times_are_the_times(run: Run) -> None:
+    rows = "".join(f"2025-04-02T10:00:{at:02}.250000+00:00,{at},0.5\n" for at in range(1, 9))
+    metrics = run(read, "m.csv", b"timestamp,epoch,loss\n" + rows.encode()).table("metrics")
+    assert metrics["t_ns"].diff().drop_nulls().unique().to_list() == [10**9]

@@ -205,3 +205,47 @@ def test_records_in_a_list_are_metrics_under_any_name(data: bytes, run: Run) -> 
 def test_one_object_under_a_name_that_is_none_of_metrics_is_left_to_others(data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
         run(read, "out/stats.json", data)
+
+
+LOSSES = [round(3 - at / 10, 2) for at in range(1, 21)]
+
+
+def lines_of(form: str) -> bytes:
+    """A record for each of the losses, `@` being its place and `$` the loss."""
+    return "".join(
+        form.replace("@", str(at)).replace("$", str(loss)) + "\n" for at, loss in enumerate(LOSSES, 1)
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        lines_of(
+            '{"event": "train", "ts": "2025-04-02T10:02:31Z", "data": {"iteration": @, "train_loss": $, "gnorm": 1.5}}'
+        ),
+        lines_of('{"epoch": @, "train": {"loss": $}, "val": {"loss": 9.5}}'),
+        lines_of('{"step": @, "metrics": {"loss": $}}'),
+        lines_of('{"step": @, "name": "loss", "value": $}'),
+        lines_of('{"step": @, "tag": "train/loss", "v": $, "time": 1.5}'),
+        b'{"config": {"lr": 0.1}, "epochs": [' + lines_of('{"n": @, "train_loss": $},')[:-2] + b"]}",
+        b"[" + lines_of('{"epoch": @, "loss": $},')[:-2] + b"]",
+    ],
+    ids=["data", "splits", "metrics", "long", "long with a time", "a list within", "a list by epoch"],
+)
+def test_records_of_any_layout_have_their_step_and_their_loss(data: bytes, run: Run) -> None:
+    wrote = run(read, "history.json" if data[:2] != b'{"' or b'"config"' in data else "log.jsonl", data)
+    assert wrote.points("loss") == [*enumerate(LOSSES, 1)]
+
+
+def test_a_list_of_objects_without_a_loss_is_no_metrics(run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(
+            read,
+            "results.json",
+            b'{"config": {}, "layers": [{"n": 1, "size": 2.5}, {"n": 2, "size": 3.5}, {"n": 3, "size": 1}]}',
+        )
+
+
+def test_a_text_beside_several_numbers_names_none_of_them(run: Run) -> None:
+    wrote = run(read, "log.jsonl", lines_of('{"step": @, "name": "run-7", "value": 0.5, "loss": $}'))
+    assert {*wrote.table("metrics")["raw_name"]} == {"value", "loss"}
