@@ -204,7 +204,9 @@ class _Keys(Struct, frozen=True):
 @lru_cache(maxsize=256)
 def _meaning(top: tuple[str, ...], flat: tuple[str, ...]) -> _Keys:
     """Meaning of a record's own keys (`top`) and of those of its nested objects as well (`flat`)."""
-    lowered = {key.rpartition("/")[2].lower(): key for key in reversed(flat)} | {key.lower(): key for key in top}
+    lowered = {key.rpartition("/")[2].lower(): key for key in reversed(flat)} | {
+        key.lower(): key for key in top if key in flat
+    }
     steps, epochs, times, dates = (
         tuple((name, lowered[name]) for name in names if name in lowered) for names in (STEPS, EPOCHS, TIMES, DATES)
     )
