@@ -76,6 +76,8 @@ _TIMES = ("s", "ms", "sec", "secs", "seconds")
 _SENTENCE = lazily(r"\. [A-Z]")
 #: Loguru's `module:function:line`.
 _SITE = lazily(r"[\w.]+:[\w.<>]+:$")
+#: What glog puts before a line: level and day, time, thread, and the line of code.
+_GLOG = lazily(r"[IWEFD]\d{4} \d\d:\d\d:\d\d(?:\.\d+)? +\d+ [\w./<>-]+:\d+\]")
 #: The one place where a digit says what is a number: `nan.0` is one, `nan.5` is none.
 _SPELLED = lazily(r"(?:nan|inf(?:inity)?)\.\d")
 _ANY_DIGIT = str.maketrans("123456789", "0" * 9)
@@ -179,10 +181,12 @@ def _places(line: str) -> tuple[_Place, ...]:
     ends: list[int] = []
     pieces: list[str | tuple[int, int]] = []
     start, earlier = 0, ""
+    lead = _GLOG.match(line)
+    led = 0 if lead is None else lead.end()
     for found in _TOKEN.finditer(line):
         pieces.append((start, found.start()))
         start = found.end()
-        if found["number"] is None or _is_word(line, found) or _is_site(line, found):
+        if found["number"] is None or start <= led or _is_word(line, found) or _is_site(line, found):
             mask = {"bar": BAR, "clock": CLOCK, "opaque": OPAQUE}.get(found.lastgroup or "")
             pieces.append(found.span() if mask is None else mask)
             continue
