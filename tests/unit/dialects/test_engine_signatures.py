@@ -142,3 +142,25 @@ def test_a_stop_by_its_own_rule_may_stand_behind_stamps_levels_and_names_of_logg
     line: str, code: str | None
 ) -> None:
     assert [one for one in codes(line + "\n") if one == "stopped-early"] == ([code] if code else [])
+
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("Exit status: 0", ["exit-zero"]),
+        ("+ exit 0", ["exit-zero"]),
+        ("done rc=0", ["exit-zero"]),
+        ('{"exit_code": 0}', ["exit-zero"]),
+        ("EXIT_CODE=1", ["exit-nonzero"]),
+        ("exit 2", ["exit-nonzero"]),
+        ("exit 137", ["exit137"]),
+        ("train.py rc=143", ["exit143"]),
+        ("|| exit 1 # usage", []),
+        ("EXIT_CODE=1370 ms", []),
+        ("ibv_reg_mr rc=12 retry", []),
+        ("src=0", []),
+    ],
+)
+def test_a_record_of_nothing_but_the_exit_code_is_read(line: str, found: list[str]) -> None:
+    assert codes(line + "\n") == found
