@@ -115,6 +115,8 @@ def _judge(run: Run, lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candida
         before = _elsewhere(run, first, rows)
     clean = before.row(-1, named=True) if before.height else None
     step = first.row["step"] if first.row["step"] is not None else step_after(before)
+    if step is None and losses.is_empty():
+        step = last_step(run, source, first.line, first.row["t_ns"], first.row["rank"])
     if ended:
         few = len(lines) <= max(_STUMBLES, (len(at) or after) // 20)
         status = Status.TRANSIENT if few else Status.INTERMITTENT

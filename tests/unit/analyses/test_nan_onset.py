@@ -279,3 +279,14 @@ def test_a_part_that_was_finite_for_long_is_not_nan_from_the_start_although_no_w
     part = rows("train_gen_loss", [*steady(12), *((s, NAN) for s in range(13, 21))])
     other = rows("train_disc_loss", [*steady(12), *((s, NAN) for s in range(13, 21))])
     assert "NAN004" not in {f.rule for f in found(run(part, other))}
+
+
+def test_a_detector_in_a_file_without_losses_fired_at_the_step_that_the_run_had_reached() -> None:
+    rates = rows("lr", steady(60, value=0.1), source="train.log")
+    jobs = events((9, None, "NaN in affine4"), source="log/train.60.log")
+    onset = nan_onset(run(rates, events=jobs))
+    assert onset is not None
+    assert onset.step == 60
+    told = nan_onset(run(rates, events=events((9, 7, "NaN in affine4"), source="log/train.60.log")))
+    assert told is not None
+    assert told.step == 7
