@@ -8,11 +8,13 @@ import polars as pl
 
 from forensics.dialects.names import counted, falls, is_anew, to_gib
 from forensics.knowledge.vocabulary import stands_for
+from forensics.patterns import lazily
 from forensics.stats.spread import median_of
 from forensics.store.packed import Packed
 
 #: What is no loss, whatever its course.
 _NO_LOSS = ("no_objective", "held_out_word", "part_of_loss", "names_a_split_only", "lowest_of")
+_LAST_WORD = lazily(r"[/_. -]?[^/_. -]+$")
 #: A longer step than this, in seconds without a unit, is one in milliseconds.
 _LONGEST_S = 60.0
 #: Of more words that no table knows, which of them is the loss cannot be told.
@@ -39,7 +41,7 @@ def understood(table: Packed) -> Packed:
         "eval_loss": held_out,
         "grad_norm": [raw for raw in unknown if stands_for("norm_of_gradients", raw)],
     }
-    alone = {names[0]: quantity for quantity, names in meant.items() if quantity not in known and len(names) == 1}
+    alone = {names[0]: name for name, names in meant.items() if name not in known and names and _is_one(names)}
     alone |= {} if alone.keys() & {*losses} or known & {"loss", "eval_loss"} else _of_splits(table, unknown)
     if not {"loss", "eval_loss"} & (known | {*alone.values()}) and not any(map(_earns, known)):
         alone |= _by_its_course(table, [raw for raw in unknown if raw not in alone])
@@ -49,6 +51,12 @@ def understood(table: Packed) -> Packed:
     found = alone | {raw: memories[raw] for raw in factors}
     named = table.renamed(found) if found else table
     return named.scaled(factors) if factors else named
+
+
+def _is_one(names: Sequence[str]) -> bool:
+    """Whether names mean one quantity: a single one, or functions of the same named data: the first is minimised."""
+    data = {_LAST_WORD.sub("", raw) for raw in names}
+    return len(names) == 1 or (len(data) == 1 and "" not in data and all(stands_for("objective", raw) for raw in names))
 
 
 def _of_splits(table: Packed, unknown: Iterable[str]) -> dict[str, str]:

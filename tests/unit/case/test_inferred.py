@@ -141,6 +141,13 @@ def test_beside_a_loss_or_a_reward_such_a_function_is_a_score_or_a_price() -> No
     assert named("mse", "mae") == ["mse", "mae"]
 
 
+def test_of_functions_of_the_same_data_the_first_is_minimised() -> None:
+    lightgbm = ("train's l2", "train's l1", "valid_1's l2", "valid_1's l1")
+    assert named(*lightgbm) == ["loss", "train's l1", "eval_loss", "valid_1's l1"]
+    assert named("train/mse", "ema/mse") == ["train/mse", "ema/mse"]
+    assert named("train's l2", "train's auc") == ["loss", "train's auc"]
+
+
 def waits(*values: float, names: tuple[str, str] = ("Data", "Batch")) -> list[str]:
     return keys_of(made(*names * (len(values) // 2), values=values))["name"].unique(maintain_order=True).to_list()
 
