@@ -2,8 +2,9 @@
 
 Prefixes stack (`7: [rank7]: …`); the innermost global rank wins. A carrier's lead is a row of `leads.tsv`.
 
-kubectl `[pod/x/y] `, mpirun `[1,3]<stdout>: `, srun -l `  3: `, torchrun `[default3]:`, PyTorch `[rank3]:`, pdsh and
-DeepSpeed `worker-2: [rank20]:`, Ray `(Worker pid=7, ip=1.2.3.4) `, multi-node `[12345] `.
+kubectl `[pod/x/y] `, mpirun `[1,3]<stdout>: `, SageMaker `[1,mpirank:3,algo-1]<stdout>:`, srun -l `  3: `, torchrun
+`[default3]:`, PyTorch `[rank3]:`, pdsh and DeepSpeed `worker-2: [rank20]:`, Ray `(Worker pid=7, ip=1.2.3.4) `,
+multi-node `[12345] `.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _DATE = r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}"
 _HOST = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}: ?"
 _PARTS = (
     r"(?:\[pod/\S+\] |pod/\S+ )?"
-    r"(?:(?:" + _DATE + r")?\[\d+,(?P<mpi>\d{1,7})\]<(?:stdout|stderr|stddiag)>: ?)?"
+    r"(?:(?:" + _DATE + r")?\[\d+,(?:mpirank:)?(?P<mpi>\d{1,7})(?:,algo-\d+)?\]<(?:stdout|stderr|stddiag)>: ?)?"
     r"(?: {0,4}(?P<srun>\d{1,5}): )?"
     r"(?:\[default(?P<local>\d{1,7})\]:\s?)?"
     r"(?:(?:" + _HOST + r")?\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?)?"
@@ -36,7 +37,7 @@ _RANKS = ("rank", "mpi", "srun", "local")
 _MAYBE = (
     r"^(?:"
     + _DATE
-    + r"\[\d+,|\[(?:pod/|\d+,\d+\]<|\d{5,}\] |default\d|[Rr]ank|RANK)|pod/|\((?:\w+ )?pid=|"
+    + r"\[\d+,|\[(?:pod/|\d+,(?:\d+\]<|mpirank:)|\d{5,}\] |default\d|[Rr]ank|RANK)|pod/|\((?:\w+ )?pid=|"
     + _HOST
     + r"\[(?:[Rr]ank|RANK)[ _:]?\d)"
 )

@@ -26,7 +26,7 @@ _BEFORE = lazily(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
 _ATTEMPT = lazily(r"(?:attempt|restart)[_-]?(\d{1,6})", re.IGNORECASE)
 _LOCAL = lazily(r"\d{1,6}")
 #: The log of one process of a job that numbers its processes from 0: `worker-0.log`, `proc1.out`, `process_2/run.log`.
-_PROCESS = lazily(r"(?:^|[^a-z0-9])(?:proc(?:ess)?|worker|pe)[_.-]?(\d{1,6})(?=[/._-]|$)", re.IGNORECASE)
+_PROCESS = lazily(r"(?:^|[^a-z0-9])(?:proc(?:ess)?|worker|device|pe)[_.-]?(\d{1,6})(?=[/._-]|$)", re.IGNORECASE)
 _LOG = lazily(r"[^.]*|.*\.(?:log|txt|out|err|std(?:out|err))", re.IGNORECASE)
 #: `lora_rank16` is the rank of a matrix and `node_rank_1` counts machines.
 _OTHER_RANKS = frozenset(
@@ -131,10 +131,11 @@ def _numbered(sources: list[Source]) -> list[Source]:
     places = {one.path: hits[-1] for one in sources if (hits := _processes(one))}
     numbers: dict[str, set[int]] = {}
     for path, hit in places.items():
-        numbers.setdefault(_sibling(path, hit), set()).add(int(hit[1]))
+        for name in _siblings(path, hit):
+            numbers.setdefault(name, set()).add(int(hit[1]))
     whole = {name for name, told in numbers.items() if len(told) > 1 and len(told) == max(told) + 1}
     return [
-        replace(one, rank=int(hit[1])) if (hit := places.get(one.path)) and _sibling(one.path, hit) in whole else one
+        replace(one, rank=int(hit[1])) if (hit := places.get(one.path)) and _siblings(one.path, hit) & whole else one
         for one in sources
     ]
 
@@ -144,8 +145,9 @@ def _processes(one: Source) -> list[re.Match[str]]:
     return list(_PROCESS.finditer(one.path)) if is_log else []
 
 
-def _sibling(path: str, hit: re.Match[str]) -> str:
-    return f"{path[: hit.start(1)]}*{path[hit.end(1) :]}"
+def _siblings(path: str, hit: re.Match[str]) -> set[str]:
+    """The path without the number of the process; its folder may hold that number, too: `device3/log3.log`."""
+    return {f"{path[: hit.start(1)]}*{path[hit.end(1) :]}", re.sub(rf"(?<![0-9]){hit[1]}(?![0-9])", "*", path)}
 
 
 def attempt_of(path: str) -> int | None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forensics.dialects import prefixes
 from forensics.dialects.events import collectives
 from forensics.dialects.reader import Bounds, Reader
 
@@ -247,3 +248,9 @@ def test_the_tag_of_mpirun_may_stand_after_a_time_stamp() -> None:
     line = "Fri Aug  1 12:31:45 2031[1,6]<stdout>:n7:77:91 [0] transport.cc:5 NCCL WARN Cuda failure 'odd'"
     row = events(line + "\n", "nccl-warn")[0]
     assert (row["speaker"], row["host"], row["src"]) == (6, "n7", "transport.cc:5")
+
+
+def test_the_tag_of_mpirun_may_hold_the_host_of_a_cloud() -> None:
+    split = prefixes.split("[1,mpirank:5,algo-1]<stderr>:OSError: gone")
+    assert split == ("[1,mpirank:5,algo-1]<stderr>:", 5)
+    assert prefixes.split("[1,rank:5,algo-1]<stderr>:OSError: gone")[1] is None

@@ -185,6 +185,8 @@ def test_ranks_and_attempts_come_from_the_path(tmp_path: Path) -> None:
         (("proc0.out", "proc1.out", "train.log"), [0, 1, None]),
         (("process_0/run.txt", "process_1/run.txt"), [0, 1]),
         (("worker-0/proc0.log", "worker-0/proc1.log"), [0, 1]),  # the deepest number counts
+        (("device0/log0.log", "device1/log1.log"), [0, 1]),  # the folder holds the number, too
+        (("device0/log1.log", "device1/log0.log"), [None, None]),
         (("worker-1.log", "worker-2.log"), [None, None]),  # counted from 1: not the ranks of a job
         (("worker-0.log",), [None]),
         (("worker-0.csv", "worker-1.csv"), [None, None]),
