@@ -28,13 +28,14 @@ def first_fatal(run: Run) -> OomMessage | None:
     return next(iter(fatal(run)), None)
 
 
-def killer(run: Run, one: Series) -> OomMessage | None:
+def killer(run: Run, one: Series, *, of_any_rank: bool = False) -> OomMessage | None:
     """Give the fatal message that a series of device memory leads up to: of its rank, in or after its last attempt."""
     later = [s for s in series_of(run) if s.source == one.source and s.attempt > one.attempt]
     if later:
         return None
-    found = [m for m in fatal(run) if m.rank is None or one.rank is None or m.rank == one.rank]
-    return found[0] if found else None
+    every = fatal(run)
+    found = [m for m in every if m.rank is None or one.rank is None or m.rank == one.rank]
+    return next(iter(found or (every if of_any_rank else ())), None)
 
 
 def worst(found: Iterable[Series]) -> Series | None:
@@ -67,6 +68,11 @@ def ranks(*found: OomMessage | Series) -> tuple[int, ...]:
     return tuple(sorted({one.rank for one in found if one.rank is not None}))
 
 
+def culprits(one: Series, died: Sequence[OomMessage]) -> tuple[int, ...]:
+    """List the rank that died of a growth, else the one that logged it."""
+    return ranks(*died) or ranks(one)
+
+
 def size(bytes_: float | None) -> str:
     """Write bytes in the largest fitting binary unit."""
     if bytes_ is None:
@@ -94,10 +100,15 @@ def until(one: Series, died: Sequence[OomMessage] = ()) -> str:
 
 
 def severity_of(run: Run, one: Series) -> tuple[Severity, tuple[OomMessage, ...]]:
-    """Judge a growth: an error when the run died of it, else a warning; with the message that it died with."""
-    found = killer(run, one)
-    own = [s.share for s in series_of(run) if s.rank == one.rank and s.attempt == one.attempt and not s.meaning.is_host]
+    """Judge a growth: an error when the run died of it, else a warning; with the message that it died with.
+
+    The one rank that logs its memory speaks for all, where its device is nearly full: they do the same work.
+    """
+    devices = [s for s in series_of(run) if not s.meaning.is_host]
+    own = [s.share for s in devices if s.rank == one.rank and s.attempt == one.attempt]
     shares = [share for share in (one.share, *own) if share is not None]
+    alone = max(shares, default=0.0) >= _NEARLY and {s.rank for s in devices} == {one.rank}
+    found = killer(run, one, of_any_rank=alone)
     if found is not None and found.reading != "others" and (one.share is None or max(shares) >= _NEARLY):
         return Severity.ERROR, (found,)
     return Severity.WARNING, ()

@@ -53,7 +53,7 @@ def memory_creeps(run: Run, cfg: MemoryCreeps) -> Findings:
         memory.onset_of(one),
         severity=severity,
         confidence="high" if sure else "medium" if form.kind == "slope" else "low",
-        culprits=memory.ranks(one),
+        culprits=memory.culprits(one, died),
         numbers={
             "rise_gib": form.rise,
             "gib_per_step": form.per_step,
@@ -93,7 +93,7 @@ def memory_climbs_in_stairs(run: Run, cfg: MemoryClimbsInStairs) -> Findings:
         memory.onset_of(one),
         severity=severity,
         confidence="high" if form.period and one.kind != "cumulative peak" else "medium",
-        culprits=memory.ranks(one),
+        culprits=memory.culprits(one, died),
         numbers={"rise_gib": form.rise, "stairs": len(form.steps), "height_gib": form.height or 0.0}
         | ({"period": form.period} if form.period else {})
         | memory.reach_numbers(one),
@@ -141,7 +141,7 @@ def fragmentation_gap_climbs(run: Run, cfg: FragmentationGapClimbs) -> Findings:
         proof(*memory.series_evidence(one, one.form.onset or 0, -1), *(memory.message_evidence(m) for m in died)),
         memory.onset_of(one),
         severity=severity,
-        culprits=memory.ranks(one),
+        culprits=memory.culprits(one, died),
         numbers={"gap_first_gib": first, "gap_last_gib": last, "gap_rise_gib": gap.rise if gap else 0.0}
         | memory.reach_numbers(one),
     )
@@ -206,7 +206,7 @@ def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
         ),
         memory.onset_of(one),
         severity=severity,
-        culprits=memory.ranks(one),
+        culprits=memory.culprits(one, died),
         cause="device_memory_grows" if level is None else "outside_allocator",
         numbers={"rise_gib": one.form.rise, **memory.reach_numbers(one)},
     )

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from forensics.model import Report
+
 ERROR = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of"
     " which 1.12 GiB is free. Including non-PyTorch memory, this process has 78.02 GiB memory in use. Of the allocated"
@@ -384,3 +386,29 @@ def test_a_memory_summary_of_a_sound_allocator_says_nothing(tmp_path: Path) -> N
 def test_the_last_memory_summary_counts(tmp_path: Path) -> None:
     log = steps(30) + SUMMARY.format(retries=0, lost=21217) + SUMMARY.format(retries=0, lost=" 1217")
     assert "OOM027" not in {f.rule for f in report(written(tmp_path, {"train.log": log})).findings}
+
+
+def titan(last: int, grown: float) -> str:
+    """The log of a job that prints the steps of rank 0, whose memory grows from step 40 on."""
+    return "".join(
+        f"[rank0]:[titan] 2031-05-06 07:{n // 6:02d}:{n % 6 * 10:02d},000 - root - INFO - step: {n}  loss: 3.0000  "
+        f"grad_norm: 1.0000  memory: {58.2 + grown * max(0, n - 40) / (last - 40):.2f}GiB(73.58%)  tps: 6,500  "
+        f"tflops: 370.00  mfu: 38.00%\n"
+        for n in range(1, last + 1)
+    )
+
+
+def rank_3_ran_out(log: str, folder: Path) -> Report:
+    return report(written(folder, {"train.log": log + f"[rank3]: {ERROR.replace('GPU 0', 'GPU 3')}"}))
+
+
+def test_the_rank_that_logs_its_memory_alone_speaks_for_the_one_that_ran_out(tmp_path: Path) -> None:
+    verdict = rank_3_ran_out(titan(120, 20.8), tmp_path / "full").verdict
+    assert (verdict.cause, verdict.culprits) == ("device_memory_grows", (3,))
+    assert verdict.onset.step in range(38, 46)
+
+
+def test_a_rank_with_room_does_not_speak_for_the_one_that_ran_out(tmp_path: Path) -> None:
+    small = titan(120, 3.0).replace("memory: 5", "memory: 1").replace("memory: 6", "memory: 1")
+    verdict = rank_3_ran_out(small, tmp_path / "room").verdict
+    assert (verdict.cause, verdict.onset.step) == ("gpu_out_of_memory", 120)
