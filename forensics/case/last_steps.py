@@ -70,6 +70,14 @@ def last_step(run: Run, source: str, at: int, t_ns: int | None = None, rank: int
     return max(steps, default=None)
 
 
+def last_time(run: Run, source: str, at: int) -> int | None:
+    """Give the time, in ns, that the last training record before a place of the same source has; None without one."""
+    if (track := _tracks(run).get(source)) is None:
+        return None
+    rows = np.flatnonzero((track.at < at) & (track.t_ns >= 0))
+    return int(track.t_ns[rows[-1]]) if len(rows) else None
+
+
 def _distance(track: Track, source: str, rank: int | None) -> tuple[bool, int, bool, bool]:
     """Sort key of how near a store is to a file of the same process; the smaller is the nearer."""
     folders = zip(source.split("/")[:-1], track.source.split("/")[:-1], strict=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forensics.case.errors.failures import Failure
-from forensics.case.last_steps import last_step
+from forensics.case.last_steps import last_step, last_time
 from forensics.identity import spoken
 from forensics.knowledge.libraries import is_library_frame
 from forensics.knowledge.restarts import nature_of
@@ -67,7 +67,10 @@ def onset_of(run: Run, failure: Failure) -> Onset:
     """Say where an error began: its own step, or the last one that its process had reached before it."""
     last = last_step(run, failure.source, failure.at, failure.t_ns, failure.rank)
     step = failure.step if failure.step is not None else last
-    return Onset(step=step, t_ns=failure.t_ns, rank=failure.rank, step_lo=last)
+    t_ns = failure.t_ns
+    if t_ns is not None:  # it may be that of an earlier event
+        t_ns = max(t_ns, last_time(run, failure.source, failure.at) or t_ns)
+    return Onset(step=step, t_ns=t_ns, rank=failure.rank, step_lo=last)
 
 
 def ranks_of(failures: Sequence[Failure]) -> tuple[int, ...]:

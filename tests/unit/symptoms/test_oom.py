@@ -412,3 +412,9 @@ def test_a_rank_with_room_does_not_speak_for_the_one_that_ran_out(tmp_path: Path
     small = titan(120, 3.0).replace("memory: 5", "memory: 1").replace("memory: 6", "memory: 1")
     verdict = rank_3_ran_out(small, tmp_path / "room").verdict
     assert (verdict.cause, verdict.onset.step) == ("gpu_out_of_memory", 120)
+
+
+def test_an_error_without_a_time_has_that_of_the_last_record_before_it(tmp_path: Path) -> None:
+    begins = "[rank0]:[titan] 2031-05-06 07:00:00,000 - root - INFO - Training starts at step 1\n"
+    (lead,) = [f for f in rank_3_ran_out(begins + titan(120, 0.0), tmp_path).findings if f.rule.startswith("OOM001")]
+    assert lead.onset.t_ns == 1_935_818_400_000_000_000  # 07:20:00, of step 120
