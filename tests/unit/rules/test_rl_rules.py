@@ -264,7 +264,8 @@ COLLAPSED = [*range(20, 200, 12), 195.0, 160.0, 90.0, 40.0, 30.0, 28.0, 31.0, 29
 EPISODES = [
     "rollout/ep_rew_mean", "ep_rewmean", "episode_reward_mean", "env_runners/episode_return_mean",
     "charts/episodic_return", "AverageEpRet", "Environment/Cumulative Reward", "EpRewMean", "Mean episode reward",
-    "mean_return", "Average reward", "Last reward", "avg_reward_100", "score", "avg score",
+    "mean_return", "Average reward", "Last reward", "avg_reward_100", "score", "avg score", "rew", "Average Score",
+    "total_reward",
 ]  # fmt: skip
 
 
