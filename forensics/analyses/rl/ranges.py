@@ -130,7 +130,8 @@ def _trending(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
     signed = trend.z if row.test == "rise" else -trend.z
     if signed < cfg.trend_z or abs(trend.last - trend.first) < 2 * trend.noise:
         return None
-    return _hit(series, row, values.len() - half.len(), red=True, share=abs(trend.tau))
+    onset = values.len() - half.len() + left_at(half, cfg.window)
+    return _hit(series, row, onset, red=True, share=abs(trend.tau))
 
 
 def _hit(series: RlSeries, row: Range, onset: int, *, red: bool, share: float) -> Hit:
@@ -180,6 +181,22 @@ def gain_of(series: RlSeries) -> tuple[float, float] | None:
 def _deviation(values: pl.Series) -> float:
     found = values.std()
     return found if isinstance(found, float) else 0.0
+
+
+#: A course turns where it leaves this share of its way behind for good; what goes all along does so after as much of
+#: its records, and takes three fifths of them to this share from the end. What turns comes there later, or sooner.
+_WAY, _TURN = 0.2, 0.3
+
+
+def left_at(values: pl.Series, window: int) -> int:
+    """Index at which a course turned away from its first level for good; 0 where it went all along."""
+    tenth = max(1, values.len() // 10)
+    first, last = median(values.head(tenth)), median(values.tail(tenth))
+    own, level = ((one - first) * (last - first) for one in (values, running_median(values, window)))
+    marks = (share * (last - first) ** 2 for share in (_WAY, 1 - _WAY))
+    onset, end = (onset_of(own > mark, level > mark, last=window, window=window) for mark in marks)
+    turn = _TURN * values.len()
+    return onset if onset > turn or end - onset < turn else 0
 
 
 # How long a noisy series has been where it is: measures only, no thresholds.

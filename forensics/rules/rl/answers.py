@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.analyses.rl.ranges import Hit, Persistence, judge, rewards_of
+from forensics.analyses.rl.ranges import Hit, Persistence, judge, left_at, rewards_of
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.case.settings import keyed
 from forensics.knowledge.ranges import range_of
@@ -37,7 +37,8 @@ def length_growth(run: Run, cfg: Persistence) -> Findings:
     rewards = rewards_of(every)
     paid = max((together(s.finite, series.finite) for s in rewards), default=0.0)
     note = f"the maximum is {limit:g}" + (f"; reward and length correlate by {paid:.2f}" if rewards else "")
-    hit = Hit(range_of("length_growth"), series, series.finite, True, 0, trend.first, last, trend.tau)  # noqa: FBT003 - the field is named red
+    onset, row = left_at(values, cfg.window), range_of("length_growth")
+    hit = Hit(row, series, series.finite, True, onset, trend.first, last, trend.tau)  # noqa: FBT003 - the field is named red
     facts = map(fact_evidence, limits.head(1).iter_rows(named=True))
     cause = "length_hacking" if paid > _PAID else "length_growth"
     yield finding_of(hit, Severity.WARNING, *facts, cause=cause, note=note)

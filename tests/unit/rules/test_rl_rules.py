@@ -323,3 +323,30 @@ def test_four_answers_that_earn_nothing_or_one_that_is_paid_tell_nothing() -> No
     paid = {"completions/mean_length": [396.0] * 6, "reward": [0.0] * 5 + [0.125], "reward_std": [0.0] * 5 + [0.3]}
     assert ids(rl_run(four)) == []
     assert ids(rl_run(paid)) == []
+
+
+LONG = 262.0
+SLOW = [100 + n / 10 for n in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "onset"),
+    [
+        ([100 + 4.0 * n for n in range(41)], 1),
+        ([*SLOW, *(106 + 7.7 * n for n in range(20)), *(260 + n / 40 for n in range(40))], 65),
+        ([*SLOW[:30], *(259 + n / 30 for n in range(90))], 31),
+    ],
+    ids=["all along", "late", "at once"],
+)
+def test_answers_that_grow_at_last_grew_from_there_on(lengths: list[float], onset: int) -> None:
+    rows = {"completions/mean_length": lengths, "completions/max_length": [LONG] * len(lengths)}
+    only = [f for f in found(rl_run(rows)) if f.rule == "RLX006"]
+    assert [f.onset.step for f in only] == [pytest.approx(onset, abs=1)]
+
+
+@pytest.mark.parametrize(("at", "onset"), [(130, 133), (100, 103), (None, 81)])
+def test_a_reward_that_is_lost_at_once_fell_there(at: int | None, onset: int) -> None:
+    rewards = [0.6 - 0.0001 * n - 0.035 * min(max(0, n - at), 15) if at else 0.6 - 0.003 * n for n in range(1, 161)]
+    rows = {"reward": rewards, "kl": [0.01] * 160, "completions/mean_length": [200.0] * 160}
+    only = [f for f in found(rl_run(rows)) if f.rule == "RLX009"]
+    assert [f.onset.step for f in only] == [pytest.approx(onset, abs=1)]
