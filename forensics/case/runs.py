@@ -5,7 +5,8 @@ event files with hyperparameters) each hold training records of their own that b
 `seed-1` and `seed-2` and hold a log each; where nothing that trains lies outside of them, none of them goes on from
 another, and they are not the ranks of one job. Logs of several jobs in one folder (`slurm-4001.out`, `slurm-4002.out`)
 are runs where all of that holds and they trained at the same time: one after the other they are attempts of one run.
-A tracker's database may hold several runs, too (`tracked_runs`), where it is the only store that trains.
+Folders that each hold the file which a program writes once for a run (Hydra) are runs whatever they are called; what
+their launcher printed of all of them tells nothing anew. A tracker's database may hold several runs, too (`tracked_runs`), where it is the only store that trains.
 Everything else is one run: its stores, the logs of its ranks, its attempts. A false split costs as much as a false
 merge, so that whatever is not shown stays one run.
 """
@@ -20,9 +21,10 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.processes.lives import Life, boundaries, lives
+from forensics.case.series import metric_names
 from forensics.case.tracked_runs import Tracked, own_frames, tracked
 from forensics.errors import UsageError
-from forensics.knowledge.folders import is_part_of_job, is_run
+from forensics.knowledge.folders import home_of, is_part_of_job, is_run
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
@@ -43,13 +45,14 @@ _INTERVALS = 2.0
 class Part(Struct, frozen=True):
     """One of several runs of a place: its folder, relative to the place, the sources that are its own, and why.
 
-    `tracked` says what of a tracker's database is the run's own.
+    `tracked` says what of a tracker's database is the run's own; `retold` are logs that tell all the runs again.
     """
 
     folder: str
     sources: frozenset[str]
     why: str
     tracked: Tracked | None = None
+    retold: frozenset[str] = frozenset()
 
 
 @derived
@@ -61,6 +64,8 @@ def parts(run: Run) -> tuple[Part, ...]:
     every = run.scan("sources").select("source", "ingester").collect()
     logs = set(every.filter(pl.col("ingester") == "text_log")["source"].to_list())
     paths = [str(source) for source in every["source"].to_list()]
+    if by_home := _by_home(run, trained, paths, logs):
+        return by_home
     for parent in _parents(trained if len(trained) > 1 else {*trained, *logs}):
         groups = _groups(parent, paths)
         named = all(is_run(name) for name in groups)
@@ -89,7 +94,7 @@ def split(run: Run) -> tuple[Run, ...]:
     found = parts(run)
     if not found:
         return (run,)
-    theirs = frozenset[str]().union(*(part.sources for part in found))
+    theirs = frozenset[str]().union(*(part.sources | part.retold for part in found))
     return tuple(_only(run, part, theirs - part.sources) for part in found)
 
 
@@ -106,6 +111,31 @@ def _only(run: Run, part: Part, others: frozenset[str]) -> Run:
         for table, frame in run.frames.items()
     }
     return replace(run, name=name, frames=frames, held={})
+
+
+def _by_home(run: Run, trained: Mapping[str, Sequence[Life]], paths: Sequence[str], logs: set[str]) -> tuple[Part, ...]:
+    """The folders in which a program keeps what is of one run alone; beside them only logs that tell all of them again.
+
+    A log that tells the very losses of one has no life of its own.
+    """
+    homes = {home for path in paths if (home := home_of(path)) is not None}
+    own = {home: {path for path in paths if path.startswith(f"{home}/")} for home in sorted(homes)}
+    inside = {home: {source for source in sources if source in trained} for home, sources in own.items()}
+    if len(own) < 2 or not any(inside.values()) or _joined(run, inside):
+        return ()
+    beside = frozenset(trained).difference(*inside.values())
+    told = _courses(trained[source] for sources in inside.values() for source in sources)
+    if not _courses(trained[source] for source in beside) <= told:
+        return ()
+    measured = logs & set(metric_names(run)["source"].to_list())
+    beside |= measured.difference(*own.values())
+    why = "each folder holds the settings of a run of its own"
+    return tuple(Part(home, frozenset(sources), why, retold=beside) for home, sources in own.items())
+
+
+def _courses(every: Iterable[Sequence[Life]]) -> set[tuple[int, int]]:
+    """The first and last steps of the lives in some sources."""
+    return {(life.first, life.last) for lives_of in every for life in lives_of}
 
 
 def _by_tracker(run: Run, trained: Mapping[str, Sequence[Life]]) -> tuple[Part, ...]:

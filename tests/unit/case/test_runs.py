@@ -50,6 +50,28 @@ def test_a_run_that_died_before_it_trained_is_one_of_several_by_its_name(tmp_pat
     assert folders(placed(tmp_path, files)) == ["seed-1", "seed-2"]
 
 
+SWEEP = {
+    f"multirun/07-30/{n}/{name}": lines
+    for n, seed in (("0", 1), ("1", 3))
+    for name, lines in ((".hydra/config.yaml", [f"seed: {seed}"]), ("train.log", steps(1, 60, noise=seed)))
+}
+
+
+def test_folders_with_the_settings_of_a_job_are_runs_though_they_are_called_by_a_number(tmp_path: Path) -> None:
+    assert folders(placed(tmp_path, SWEEP)) == ["multirun/07-30/0", "multirun/07-30/1"]
+
+
+def test_what_the_launcher_of_a_sweep_printed_belongs_to_none_of_its_jobs(tmp_path: Path) -> None:
+    printed = [*steps(1, 60, noise=1), *steps(1, 60, noise=3)]
+    found = split(pipeline.ingest_run(placed(tmp_path, {**SWEEP, "sweep.out": printed})))
+    assert [sorted(run.collect("sources")["source"]) for run in found] == [[".hydra/config.yaml", "train.log"]] * 2
+
+
+def test_jobs_beside_a_log_of_another_course_or_one_job_alone_stay_one_run(tmp_path: Path) -> None:
+    assert folders(placed(tmp_path / "other", {**SWEEP, "old.log": steps(1, 90)})) == []
+    assert folders(placed(tmp_path / "one", {name: rows for name, rows in SWEEP.items() if "/0/" in name})) == []
+
+
 @pytest.mark.parametrize(
     "files",
     [
