@@ -6,9 +6,9 @@ event files with hyperparameters) each hold training records of their own that b
 another, and they are not the ranks of one job. Logs of several jobs in one folder (`slurm-4001.out`, `slurm-4002.out`)
 are runs where all of that holds and they trained at the same time: one after the other they are attempts of one run.
 Folders that each hold the file which a program writes once for a run (Hydra) are runs whatever they are called; what
-their launcher printed of all of them tells nothing anew. A tracker's database may hold several runs, too (`tracked_runs`), where it is the only store that trains.
-Everything else is one run: its stores, the logs of its ranks, its attempts. A false split costs as much as a false
-merge, so that whatever is not shown stays one run.
+their launcher printed of all of them tells nothing anew. A tracker's database may hold several runs, too
+(`tracked_runs`), where it is the only store that trains. Everything else is one run: its stores, the logs of its
+ranks, its attempts. A false split costs as much as a false merge, so that whatever is not shown stays one run.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from forensics.values import replace
 _TRACKED = (lazily(r"^(?:offline-)?run-\d{8}_\d{6}-\w{4,}$"), lazily(r"^[0-9a-f]{32}$"))
 #: A job's id in the name of its log; a task's or a rank's number behind it is shorter or follows it.
 _JOB = lazily(r"(?<![0-9A-Za-z])\d{3,}(?!\d)")
+#: Where the begin of a folder's name may end, and the words of a line that may be one.
+_CUT, _WORD = lazily(r"(?<=\d)[_.-]"), lazily(r"[\w.=-]*\d[\w.=-]*")
 #: So many names of runs are told.
 _TOLD = 3
 #: Share of file names, digits apart, that folders of the same layout have in common.
@@ -95,11 +97,36 @@ def split(run: Run) -> tuple[Run, ...]:
     if not found:
         return (run,)
     theirs = frozenset[str]().union(*(part.sources | part.retold for part in found))
-    return tuple(_only(run, part, theirs - part.sources) for part in found)
+    speaks = _spoken_of(run, found, theirs)
+    return tuple(_only(run, part, theirs - part.sources, speaks) for part in found)
 
 
-def _only(run: Run, part: Part, others: frozenset[str]) -> Run:
-    """The tables without the sources of other runs; its own sources are named from its folder."""
+def _spoken_of(run: Run, found: Sequence[Part], theirs: frozenset[str]) -> pl.DataFrame:
+    """The events of logs that belong to none of the runs, each with the folder of a run that it speaks of.
+
+    A line speaks of the runs that it names by their folder, or by the begin of that (a trial's id), else of those that
+    tell the same line themselves; where nothing tells, it speaks of all, and has no row.
+    """
+    events = run.scan("events").select("source", "seq", "text").collect()
+    homes = {source: part.folder for part in found for source in part.sources}
+    named: dict[str, set[str]] = {}
+    for part in found:
+        name = part.folder.rpartition("/")[2]
+        for end in (*(cut.start() for cut in _CUT.finditer(name)), len(name)):
+            named.setdefault(name[:end], set()).add(part.folder)
+    told: dict[str, set[str]] = {}
+    for source, text in events.select("source", "text").iter_rows():
+        if source in homes and text:
+            told.setdefault(text, set()).add(homes[source])
+    rows: list[tuple[str, int, str]] = []
+    for source, seq, text in events.filter(~pl.col("source").is_in([*theirs])).select("source", "seq", "text").rows():
+        every = [named[word] for word in _WORD.findall(text or "") if len(named.get(word, found)) < len(found)]
+        rows.extend((source, seq, folder) for folder in set().union(*every) or told.get(text, ()))
+    return pl.DataFrame(rows, schema={"source": pl.String, "seq": pl.Int64, "folder": pl.String}, orient="row")
+
+
+def _only(run: Run, part: Part, others: frozenset[str], speaks: pl.DataFrame) -> Run:
+    """The tables without what is or speaks of other runs; its own sources are named from its folder."""
     name = f"{run.name.rstrip('/')}/{part.folder}"
     if part.tracked is not None:
         return replace(run, name=name, frames=own_frames(run, part.tracked), held={})
@@ -110,6 +137,12 @@ def _only(run: Run, part: Part, others: frozenset[str]) -> Run:
         table: frame.filter(keep).with_columns(source=own) if "source" in TABLES[table] else frame
         for table, frame in run.frames.items()
     }
+    own_rows = speaks.filter(pl.col("folder") == part.folder)
+    strange = speaks.join(own_rows, on=["source", "seq"], how="anti").select("source", "seq").unique()
+    if strange.height:
+        frames["events"] = frames["events"].join(
+            strange.lazy(), on=["source", "seq"], how="anti", maintain_order="left"
+        )
     return replace(run, name=name, frames=frames, held={})
 
 

@@ -45,6 +45,38 @@ def test_each_run_has_its_own_sources_and_what_belongs_to_none(tmp_path: Path) -
         assert sorted(run.collect("sources")["source"]) == ["config.yaml", "train.log"]
 
 
+TRIALS = {f"fn_7f1_0000{n}_lr=0.{n}/train.log": steps(1, 60, noise=n) for n in (1, 2)}
+
+
+def errors_of(place: Path) -> dict[str, list[str]]:
+    """The lines of errors and ends that each run of a place is told of."""
+    runs = split(pipeline.ingest_run(place))
+    events = {run.name.rpartition("/")[2]: run.collect("events") for run in runs}
+    return {name: sorted({*e.filter(e["code"] != "last_line")["text"].to_list()}) for name, e in events.items()}
+
+
+def test_a_line_beside_the_runs_that_names_one_of_them_is_of_that_one(tmp_path: Path) -> None:
+    lines = [f"Trial fn_7f1_0000{n} {how} after 60 iterations" for n, how in ((1, "errored"), (2, "completed"))]
+    found = errors_of(placed(tmp_path, {**TRIALS, "driver.log": ["start", *lines, "end"]}))
+    assert [*found.values()] == [[lines[0]], [lines[1]]]
+
+
+@pytest.mark.parametrize("name", ["fn_7f1", "fn_7f1_0000", "fn_7f1_00003"])
+def test_a_line_beside_the_runs_that_names_none_or_all_is_of_all(name: str, tmp_path: Path) -> None:
+    line = f"Trial {name} errored after 60 iterations"
+    found = errors_of(placed(tmp_path, {**TRIALS, "driver.log": ["start", line, "end"]}))
+    assert [*found.values()] == [[line], [line]]
+
+
+def test_an_error_beside_the_runs_that_one_of_them_tells_itself_is_of_that_one(tmp_path: Path) -> None:
+    raised = ["Traceback (most recent call last):", '  File "a.py", line 3, in fn', "    x[k]", "KeyError: 'img'"]
+    own = {"fn_7f1_00001_lr=0.1/error.txt": raised}
+    told, other = errors_of(placed(tmp_path / "told", {**TRIALS, **own, "driver.log": [*raised, "end"]})).values()
+    assert (raised[-1] in told, other) == (True, [])
+    both = errors_of(placed(tmp_path / "both", {**TRIALS, "driver.log": [*raised, "end"]})).values()
+    assert all(raised[-1] in one for one in both)
+
+
 def test_a_run_that_died_before_it_trained_is_one_of_several_by_its_name(tmp_path: Path) -> None:
     files = {"seed-1/train.log": steps(1, 60), "seed-2/train.log": ["KeyError: 'rope'"]}
     assert folders(placed(tmp_path, files)) == ["seed-1", "seed-2"]
