@@ -121,7 +121,7 @@ def _spoken_of(run: Run, found: Sequence[Part], theirs: frozenset[str]) -> pl.Da
     rows: list[tuple[str, int, str]] = []
     for source, seq, text in events.filter(~pl.col("source").is_in([*theirs])).select("source", "seq", "text").rows():
         every = [named[word] for word in _WORD.findall(text or "") if len(named.get(word, found)) < len(found)]
-        rows.extend((source, seq, folder) for folder in set().union(*every) or told.get(text, ()))
+        rows.extend((source, seq, folder) for folder in set[str]().union(*every) or told.get(text, set()))
     return pl.DataFrame(rows, schema={"source": pl.String, "seq": pl.Int64, "folder": pl.String}, orient="row")
 
 
