@@ -164,3 +164,24 @@ def test_a_stop_by_its_own_rule_may_stand_behind_stamps_levels_and_names_of_logg
 )
 def test_a_record_of_nothing_but_the_exit_code_is_read(line: str, found: list[str]) -> None:
     assert codes(line + "\n") == found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("12            COMPLETED      0:0   00:33:20", ["sacct-completed"]),
+        ("12_7.batch|COMPLETED|0:0|00:33:20|3212K", ["sacct-completed"]),
+        ("12|train|OUT_OF_MEMORY|0:125|00:33:20", ["slurm-state-oom"]),
+        ("12  train  gpu  OUT_OF_ME+  0:125", ["slurm-state-oom"]),
+        ("12|TIMEOUT|0:0|24:00:20|", ["sacct-timeout"]),
+        ("12.batch|CANCELLED by 1007|0:15|24:00:20|", ["slurm-state-stopped"]),
+        ("12.0  python  FAILED  1:0", ["slurm-state-failed"]),
+        ("12 of 40 shards: COMPLETED", []),
+        ("3 checks FAILED", []),
+        ("12|RUNNING|0:0|24:00:20|", []),
+        ("S    Exit_status=0 resources_used.cput=00:33:10", ["exit-zero"]),
+        ("S    Exit_status=271 resources_used.cput=00:33:10", ["exit-nonzero"]),
+    ],
+)
+def test_the_records_of_schedulers_are_read(line: str, found: list[str]) -> None:
+    assert codes(line + "\n") == found
