@@ -32,7 +32,7 @@ _FEWEST_COMMON, _MOST_LIST, _LIST_SHARE = 2, 2000, 0.9
 
 @ingester(
     "config_files",
-    version=1,
+    version=2,
     sniff=Sniff(glob=("config.json", "*.yaml", "*.yml", "*.toml", "*.json"), fallback=True),
     emits=("facts",),
 )
@@ -48,6 +48,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     data = document(opened, limits)
     if b"\0" in data[:4096]:
         raise NotMine("binary content")
+    if stands_for("record_of_a_job", data.decode("utf-8", "replace")):
+        raise NotMine("what a service keeps of a job, whose words are read as text")
     parsed = reader(data, opened.budget)
     settings = _unwrapped(parsed.settings)
     if not settings or not is_config(opened.source.path, parsed):

@@ -29,10 +29,11 @@ _ODD_SHARE = 0.1
 def is_text(opened: Opened) -> bool:
     """Whether the content is printed text: few control characters, mostly UTF-8; a hole of NULs is allowed."""
     name = opened.source.path.rsplit("/", 1)[-1]
-    if stands_for("never_log_file", name) and not _is_json_lines(name, opened):
-        return False
     head = opened.text_head(_PROBE_BYTES)
     if stands_for("log_where_it_counts", name) and learn(head.decode("utf-8", "replace").splitlines()) is None:
+        return False
+    told = _is_json_lines(name, head) or stands_for("record_of_a_job", head.decode("utf-8", "replace"))
+    if stands_for("never_log_file", name) and not told:
         return False
     if head.startswith(
         (b"%PDF-", b"\x89PNG", b"\x7fELF", b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
@@ -49,10 +50,10 @@ def is_text(opened: Opened) -> bool:
     return controls / len(probe) <= _ODD_SHARE and broken / len(probe) <= 3 * _ODD_SHARE
 
 
-def _is_json_lines(name: str, opened: Opened) -> bool:
+def _is_json_lines(name: str, head: bytes) -> bool:
     if ".json" not in name.lower():
         return False
-    lines = opened.text_head(_PROBE_BYTES).split(b"\n", 2)
+    lines = head.split(b"\n", 2)
     return len(lines) > 2 and all(line.strip().startswith(b"{") and line.strip().endswith(b"}") for line in lines[:2])
 
 

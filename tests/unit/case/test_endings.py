@@ -179,3 +179,25 @@ def test_the_word_of_a_tracker_on_the_end_of_a_run_is_used(tmp_path: Path, statu
 
 def test_a_plan_that_was_passed_is_not_told_as_one_of_these_steps() -> None:
     assert [str(Reach(done, 100)) for done in (55, 100, 140)] == ["step 55 of 100", "step 100 of 100", "step 140"]
+
+
+POD = "kind: Pod\nstatus:\n  containerStatuses:\n    - name: tide\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "outcome"),
+    [
+        ("pod__yaml", f"{POD}  phase: Succeeded\n", Outcome.HEALTHY),
+        ("pod__yaml", f"{POD}  phase: Running\n", Outcome.CANNOT_SAY),
+        ("pod__yaml", f"{POD}      state:\n        terminated:\n          reason: OOMKilled\n", Outcome.FAILED),
+        ("values__yaml", "pod:\n  phase: Succeeded\n", Outcome.CANNOT_SAY),  # settings of a chart
+        ("job__json", '{"displayName": "tide", "state": "JOB_STATE_SUCCEEDED"}', Outcome.HEALTHY),
+        ("job__json", '{"displayName": "tide", "state": "JOB_STATE_RUNNING"}', Outcome.CANNOT_SAY),
+        ("describe_training_job__json", '{"TrainingJobStatus": "Completed"}', Outcome.HEALTHY),
+        ("describe_training_job__json", '{"TrainingJobStatus": "Stopped"}', Outcome.CANNOT_SAY),
+    ],
+)
+def test_the_document_of_the_service_that_ran_the_job_says_how_it_ended(
+    name: str, text: str, outcome: Outcome, tmp_path: Path
+) -> None:
+    assert judged(tmp_path, steps(*range(40)), **{name: text}).outcome is outcome
