@@ -144,7 +144,6 @@ def test_a_stop_by_its_own_rule_may_stand_behind_stamps_levels_and_names_of_logg
     assert [one for one in codes(line + "\n") if one == "stopped-early"] == ([code] if code else [])
 
 
-
 @pytest.mark.parametrize(
     ("line", "found"),
     [

@@ -166,7 +166,6 @@ def test_a_time_behind_a_mark_needs_no_name(line: str, keys: list[str]) -> None:
     assert [slot.key for slot in slots(line)] == keys
 
 
-
 def test_the_thread_and_the_line_of_code_in_a_lead_of_glog_are_no_numbers() -> None:
     line = "I0102 03:04:05.678901 140093 loop.py:18] [740] loss=0.5, lr=0.1"
     assert [(slot.key, slot.text) for slot in slots(line)] == [("", "740"), ("loss", "0.5"), ("lr", "0.1")]
