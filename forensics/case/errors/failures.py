@@ -216,7 +216,9 @@ def _ended_well_elsewhere(failure: Failure, end: Marks, *, goes_on: bool, unrepo
     last = end.final
     if last is None or last.source == failure.source:
         return False
-    own = (one for one in end.finals() if unreported and same_process(failure.source, one.source))
+    # who waits for another at its end has not ended, though its other stream says so
+    marks = end.finals() if failure.weight > Weight.STOP else iter((last,))
+    own = (one for one in marks if unreported and same_process(failure.source, one.source))
     final = last if goes_on and failure.rank is None else next(own, None)
     return final is not None and (final.t_ns is None or failure.t_ns is None or final.t_ns >= failure.t_ns)
 

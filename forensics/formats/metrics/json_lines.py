@@ -284,6 +284,8 @@ def _add(record: dict[str, object], line: Line, state: _State) -> None:
 #: A list of objects of which one names a loss, within an object.
 _LISTED = lazily(rb'"\s*:\s*\[\s*\{[^][{}]{0,500}"[^"]{0,60}loss')
 _FEWEST = 3
+#: The state of a Trainer, which has a reader of its own.
+_STATE = b'"log_history"'
 
 
 class JsonRows(Struct, frozen=True):
@@ -299,7 +301,7 @@ class JsonRows(Struct, frozen=True):
 
 def _rows_of(head: bytes, opened: Opened, limits: Limits) -> JsonRows | None:
     """Read the list of records of a document that is one object: `{"config": …, "epochs": [{…}, …]}`."""
-    if head.lstrip()[:1] != b"{" or _LISTED.search(head) is None:
+    if head.lstrip()[:1] != b"{" or _LISTED.search(head) is None or _STATE in head:
         return None
     data = document(opened, limits)
     for name, cell in (record_of(data) or {}).items():
