@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import pairwise
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from forensics.io.local_ranks import with_global_ranks
 from forensics.io.places.local import unicode_path
 from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Found, Place, Seen
+from forensics.io.tables import table_rows
 from forensics.model import EMPTY, UNREADABLE, FileCoverage, Issue, Source
 from forensics.patterns import lazily
 from forensics.values import replace
@@ -25,13 +27,7 @@ _RANK = lazily(r"(?:^|[^a-z0-9])(?:global|local|world)?[_-]?rank[_=.-]?(\d{1,6})
 _BEFORE = lazily(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
 _ATTEMPT = lazily(r"(?:attempt|restart)[_-]?(\d{1,6})", re.IGNORECASE)
 _LOCAL = lazily(r"\d{1,6}")
-#: The log of one process of a job that numbers its processes from 0: `worker-0.log`, `proc1.out`, `process_2/run.log`.
-_PROCESS = lazily(r"(?:^|[^a-z0-9])(?:proc(?:ess)?|worker|device|pe)[_.-]?(\d{1,6})(?=[/._-]|$)", re.IGNORECASE)
 _LOG = lazily(r"[^.]*|.*\.(?:log|txt|out|err|std(?:out|err))", re.IGNORECASE)
-#: `lora_rank16` is the rank of a matrix and `node_rank_1` counts machines.
-_OTHER_RANKS = frozenset(
-    {"lora", "dora", "galore", "low", "full", "svd", "peft", "node", "machine", "matrix", "adapter"}
-)
 
 
 class Discovery(Struct, frozen=True):
@@ -121,7 +117,7 @@ def _source(seen: Seen) -> Source:
 def _rank_in(part: str) -> int | None:
     for match in _RANK.finditer(part):
         before = _BEFORE.search(part[: match.start() + 1])
-        if before is None or before[1].lower() not in _OTHER_RANKS:
+        if before is None or before[1].lower() not in _words_before("other"):
             return int(match[1])
     return None
 
@@ -142,7 +138,19 @@ def _numbered(sources: list[Source]) -> list[Source]:
 
 def _processes(one: Source) -> list[re.Match[str]]:
     is_log = one.rank is None and _LOG.fullmatch(one.path.rpartition("/")[2])
-    return list(_PROCESS.finditer(one.path)) if is_log else []
+    return list(_process().finditer(one.path)) if is_log else []
+
+
+@cache
+def _words_before(what: str) -> frozenset[str]:
+    """The words before a number that tells the process, or before a rank that is none (`ranks.tsv`)."""
+    return frozenset(word for before, word, _ in table_rows("forensics.io", "ranks.tsv") if before == what)
+
+
+@cache
+def _process() -> re.Pattern[str]:
+    words = "|".join(_words_before("process"))
+    return re.compile(rf"(?i)(?:^|[^a-z0-9])(?:{words})[_.-]?(\d{{1,6}})(?=[/._-]|$)")
 
 
 def _siblings(path: str, hit: re.Match[str]) -> set[str]:

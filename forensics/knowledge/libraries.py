@@ -5,7 +5,8 @@ the name behind it is that of an installed package. `modules.jsonl` gives the `p
 the two are not called alike. `changes.jsonl` has the names that a package lost or gained: `like`, a message that a row
 is about, `owner`, the module, class or function that is asked, and `name` (patterns of the whole of each), the version
 `below` which it is there, or `since` which, what to use `instead`, or an `advice` of its own, in which `{name}` and
-`{owner}` are those of the message. The first row that fits is told.
+`{owner}` are those of the message. The first row that fits is told. `lacks.jsonl` has the `words` by which Python says
+that a name is not there, with the groups `owner` and `name`, and texts that they are `like` and `unlike`.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from collections.abc import Mapping
 from functools import cache
 
 from forensics.knowledge._rows import Row, bare_rows, rows_of
-from forensics.patterns import lazily
 
-#: How Python says that a name is not there: an attribute, an import, a module, an argument.
-_LACKS = lazily(
-    r"(?:module |type object |AttributeError: )'?(?P<owner>[\w.]+)'? (?:object )?has no attribute '?(?P<name>\w+)'?"
-    r"|cannot import name '?(?P<name_i>\w+)'? from (?:partially initialized module )?'(?P<owner_i>[\w.]+)'"
-    r"|No module named '(?P<owner_s>[\w.]+)\.(?P<name_s>\w+)'"
-    r"|(?P<owner_k>[\w.]+)\(\) got an unexpected keyword argument '(?P<name_k>\w+)'"
-)
+
+class Lack(Row, frozen=True):
+    """One row of `lacks.jsonl`."""
+
+    row: str
+    words: str
+    like: tuple[str, ...]
+    unlike: tuple[str, ...]
+    source: str
 
 
 class Change(Row, frozen=True):
@@ -62,15 +64,18 @@ def changes() -> tuple[Change, ...]:
     return rows_of("changes.jsonl", Change)
 
 
+def lacks() -> tuple[Lack, ...]:
+    """Give every row of `lacks.jsonl`."""
+    return rows_of("lacks.jsonl", Lack)
+
+
 def changed(said: str) -> str:
     """What to do about the name that an exception does not find, where a version is known that took or brought it."""
-    hit = _LACKS.search(said)
+    hit = next((hit for row in lacks() if (hit := re.search(row.words, said)) is not None), None)
     if hit is None:
         return ""
-    named = {key.partition("_")[0]: value for key, value in hit.groupdict().items() if value}
-    owner = named["owner"].removesuffix(".__init__")
-    found = next((row for row in changes() if row.is_about(owner, named["name"])), None)
-    return found.words(owner, named["name"]) if found is not None else ""
+    owner, name = hit["owner"].removesuffix(".__init__"), hit["name"]
+    return next((row.words(owner, name) for row in changes() if row.is_about(owner, name)), "")
 
 
 def installed_by(module: str) -> str:

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from forensics.case.end_markers import is_end
 from forensics.case.processes.starts import is_failure, openings
+from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -28,8 +29,6 @@ _NUMBERS = lazily(r"\d+")
 #: A log's name up to its last ending: what a job prints on two streams has one such name. A rotated log has a number
 #: for an ending (`train.log.1`), and goes on from a process that did not end.
 _LOG = lazily(r"^(?P<stem>.*)\.(?P<ending>out|err|log|txt|[oe]\d{1,12})$")
-#: Endings of the files into which schedulers write what a job prints: Slurm's, PBS's and Grid Engine's.
-_OF_SCHEDULERS = lazily(r"out|err|[oe]\d+")
 
 
 class _Agent(Struct, frozen=True):
@@ -66,7 +65,7 @@ class _Agent(Struct, frozen=True):
         if self.first_ns is not None and before.last_ns is not None and self.first_ns != before.last_ns:
             return self.first_ns > before.last_ns
         endings = (_LOG.match(source) for source in self.sources)
-        by_scheduler = all(hit is not None and _OF_SCHEDULERS.fullmatch(hit["ending"]) for hit in endings)
+        by_scheduler = all(hit is not None and stands_for("ending_of_a_scheduler", hit["ending"]) for hit in endings)
         return self.loaded is not None or by_scheduler
 
 

@@ -22,6 +22,7 @@ from msgspec import Struct, field
 from forensics.dialects import _lines, prefixes
 from forensics.dialects.events.signatures import SOURCE
 from forensics.knowledge.libraries import is_library, is_library_frame
+from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 
 #: Tracebacks of one file that are assembled; further ones are counted.
@@ -81,8 +82,6 @@ _ENTRIES = frozenset((_OUTERMOST, "main", "_main"))
 _BEFORE = -2
 #: A message is over after so many lines.
 _MESSAGE_LINES = 12
-#: A line that another program prints behind an exception (`srun: error: …`), or that has a time, a level or a bar.
-_ANOTHER = lazily(r"^[a-z][\w./-]*(?:\[\d+\])?: |^\W*\d{2,4}[-/:]|^\W{0,3}(?:ERROR|WARN|INFO|DEBUG|FATAL)|^\[|\d%\|")
 #: So many innermost frames tell what a process waited in.
 _STACK = 24
 #: Of the statement that raised it so much is kept; a longer one goes on in lines that a traceback does not show.
@@ -269,7 +268,7 @@ def _of_message(found: Traceback, rest: str, number: int) -> bool:
     elif found.root is None and (quoted := _KNOWN.match(rest.lstrip())) is not None and _quotes(found.message):
         found.root = (quoted["exc"], (quoted["message"] or "").strip(), found.frame)
     found.quotes = rest.rstrip().endswith(":")
-    found.whole = found.whole or _ANOTHER.search(rest) is not None
+    found.whole = found.whole or stands_for("line_of_another_writer", rest)
     if not found.whole:
         found.more.append(rest.strip())
     found.read = number
@@ -289,7 +288,11 @@ def ends_of(more: Sequence[str]) -> str:
 
 def goes_on(rest: str) -> bool:
     """Whether a line without its prefixes may be one of the message of the exception above it."""
-    return not rest.startswith((*_CHAIN, "Traceback")) and _frame(rest) is None and _ANOTHER.search(rest) is None
+    return (
+        not rest.startswith((*_CHAIN, "Traceback"))
+        and _frame(rest) is None
+        and not stands_for("line_of_another_writer", rest)
+    )
 
 
 def plain(data: bytes) -> str:

@@ -1,8 +1,16 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from forensics.knowledge.libraries import Change, changed, changes, installed_by
+from forensics.knowledge.libraries import Change, Lack, changed, changes, installed_by, lacks
+
+
+@pytest.mark.parametrize("row", lacks(), ids=lambda row: row.row)
+def test_a_row_names_what_is_not_there_and_its_owner(row: Lack) -> None:
+    assert all(hit and hit["owner"] and hit["name"] for hit in (re.search(row.words, text) for text in row.like))
+    assert not any(re.search(other.words, text) for other in lacks() for text in row.unlike)
 
 
 @pytest.mark.parametrize("row", changes(), ids=lambda row: row.like)
