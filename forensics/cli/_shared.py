@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -16,7 +16,9 @@ from forensics.cli._answer import Answer, Gate, lines
 from forensics.cli._reading import Reading
 
 if TYPE_CHECKING:
+    from forensics.config import Config
     from forensics.errors import ExitCode
+    from forensics.model import Report
     from forensics.report.payload import Accounted
     from forensics.report.style import Style
     from forensics.store.run import Run
@@ -25,13 +27,15 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound="Accounted")
 Render = Callable[[A, str, "Style"], Iterator[str]]
 Command = Callable[..., Answer]
+#: Further files of an answer, each with its text.
+Pages = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What such a command is asked beside its own options: a field here is an option of each of them."""
 
-    format_: str = "text"
+    format_: opt.ReportFormatOption = "text"
     store: opt.StoreOption = None
     out: opt.OutOption = None
     force: opt.ForceOption = False
@@ -56,6 +60,11 @@ class Shared:
         """Give the lines of a command that reads no run."""
         return Answer(lines(text), out=self.out, force=self.force)
 
+    def judged(self, text: Iterable[str], settings: Config, reports: Sequence[Report], also: Pages = ()) -> Answer:
+        """Give the lines that lay out judged runs, with the code that the findings stand for."""
+        gate = Gate(settings.fail_on, self.exit_zero, self.strict)
+        return Answer(lines(text), gate.of_reports(reports), self.out, self.force, settings.notes, also)
+
     def answer(self, page: A, render: Render[A], code: ExitCode, *runs: Run) -> Answer:
         """Lay out what was found in `runs`, redacted where that was asked; the format has no part in the code."""
         output = self.output
@@ -72,7 +81,8 @@ A_LIST = (*NO_RUN, "color", "verbose")
 def reads_runs(*formats: str, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
     """Give a command the options of `Shared`, but those `without`, in place of its parameter `shared`.
 
-    `formats` are what it can be written as; the first is the one that it is written as unasked.
+    `formats` are what it can be written as; the first is the one that it is written as unasked. Without any it is
+    written as renderers of reports say, and asks them itself.
     """
 
     def give(command: Command) -> Command:
@@ -81,8 +91,10 @@ def reads_runs(*formats: str, without: tuple[str, ...] = ()) -> Callable[[Comman
 
         @functools.wraps(command)
         def called(**given: Any) -> Answer:  # noqa: ANN401 - each is an option of the command line
-            shared = Shared(**{option.name: given.pop(option.name) for option in options})
-            shared.output.checked(formats)
+            told: dict[str, Any] = {option.name: given.pop(option.name) for option in options}
+            shared = Shared(**dict[str, Any](format_="".join(formats[:1])) | told)
+            if formats:
+                shared.output.checked(formats)
             return command(**given, shared=shared)
 
         parameters = [*(p for p in own if p.name != "shared"), *options]
@@ -94,7 +106,7 @@ def reads_runs(*formats: str, without: tuple[str, ...] = ()) -> Callable[[Comman
 
 def _option(field: dataclasses.Field[Any], formats: tuple[str, ...]) -> inspect.Parameter:
     kind = _hints()[field.name]
-    if field.name == "format_":
+    if field.name == "format_" and formats:
         words = f"{', '.join(formats[:-1])} or {formats[-1]}."
         kind = Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help=words)]
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=kind)

@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, Gate, lines
-from forensics.cli._reading import Reading
+from forensics.cli._answer import Answer
+from forensics.cli._shared import Shared, reads_runs
 
 BaselineOption = Annotated[
     list[str] | None,
@@ -29,31 +29,21 @@ InteractiveOption = Annotated[
 ]
 
 
+@reads_runs("html", without=("format_", "color", "verbose"))
 def command(  # noqa: PLR0913 - each is an option of the command line
     runs: opt.RunsArgument,
     *,
-    out: opt.OutOption = None,
-    force: opt.ForceOption = False,
     fail_on: opt.FailOnOption = None,
     ignore: opt.IgnoreOption = None,
-    exit_zero: opt.ExitZeroOption = False,
-    strict: opt.StrictOption = False,
-    store: opt.StoreOption = None,
     interactive: InteractiveOption = False,
     baseline: BaselineOption = None,
-    redact: opt.RedactOption = False,
-    quiet: opt.QuietOption = False,
-    jobs: opt.JobsOption = None,
-    engine: opt.EngineOption = "local",
+    shared: Shared,
 ) -> Answer:
     """Judge each run and lay out the page."""
     from forensics.cli._judge import Asked, judged  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.report.html.page import render_many  # noqa: PLC0415 - same
 
-    opt.Output("html", out, force).checked(("html",))
-    ignored = tuple(ignore or ())
-    reading = Reading(store, redact, quiet, jobs, opt.one_of("--engine", engine, opt.ENGINES))
-    asked = Asked(tuple(runs), fail_on, ignored, reading, figures=True, baselines=tuple(baseline or ()))
+    ignored, baselines = tuple(ignore or ()), tuple(baseline or ())
+    asked = Asked(tuple(runs), fail_on, ignored, shared.reading, figures=True, baselines=baselines)
     settings, reports = judged(asked)
-    gate = Gate(settings.fail_on, exit_zero, strict)
-    return Answer(lines(render_many(reports, live=interactive)), gate.of_reports(reports), out, force, settings.notes)
+    return shared.judged(render_many(reports, live=interactive), settings, reports)

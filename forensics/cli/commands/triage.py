@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, Gate, lines
-from forensics.cli._reading import Reading
+from forensics.cli._answer import Answer, lines
+from forensics.cli._shared import Shared, reads_runs
+from forensics.values import replace
 
 if TYPE_CHECKING:
     from forensics.model import Report
@@ -36,46 +37,32 @@ BaselineOption = Annotated[
 ]
 
 
+@reads_runs()
 def command(  # noqa: PLR0913 - each is an option of the command line
     runs: opt.RunsArgument,
     *,
-    format_: opt.ReportFormatOption = "text",
-    out: opt.OutOption = None,
     html: HtmlOption = None,
     baseline: BaselineOption = None,
-    force: opt.ForceOption = False,
     fail_on: opt.FailOnOption = None,
     ignore: opt.IgnoreOption = None,
-    exit_zero: opt.ExitZeroOption = False,
-    strict: opt.StrictOption = False,
-    store: opt.StoreOption = None,
     history: opt.HistoryOption = None,
-    redact: opt.RedactOption = False,
-    quiet: opt.QuietOption = False,
-    jobs: opt.JobsOption = None,
-    engine: opt.EngineOption = "local",
-    color: opt.ColorOption = "auto",
-    verbose: opt.VerboseOption = False,
     checklist: opt.ChecklistOption = False,
+    shared: Shared,
 ) -> Answer:
     """Judge each run and lay out the verdicts."""
     from forensics import registry  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.cli._judge import Asked, judged  # noqa: PLC0415 - same
 
-    form = registry.renderer_named(format_)
+    form = registry.renderer_named(shared.format_)
     known = [form.name] if form is not None else [r.name for r in registry.load("renderers").renderers]
-    output = opt.Output(format_, out, force, color, verbose, checklist).checked(known)
+    output = replace(shared.output, checklist=checklist).checked(known)
     assert form is not None
-    opt.Output("html", html, force).checked(("html",))
+    opt.Output("html", html, shared.force).checked(("html",))
     drawn = html is not None or form.drawn
-    ignored = tuple(ignore or ())
-    reading = Reading(store, redact, quiet, jobs, opt.one_of("--engine", engine, opt.ENGINES))
-    asked = Asked(tuple(runs), fail_on, ignored, reading, drawn, tuple(baseline or ()), history)
-    settings, reports = judged(asked)
-    gate = Gate(settings.fail_on, exit_zero, strict)
+    ignored, baselines = tuple(ignore or ()), tuple(baseline or ())
+    settings, reports = judged(Asked(tuple(runs), fail_on, ignored, shared.reading, drawn, baselines, history))
     also = () if html is None else ((html, _page(reports)),)
-    text = lines(rendered(reports, form, output))
-    return Answer(text, gate.of_reports(reports), out, force, settings.notes, also)
+    return shared.judged(rendered(reports, form, output), settings, reports, also)
 
 
 def _page(reports: Sequence[Report]) -> str:
