@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import cache
 
@@ -10,10 +9,10 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.pace.work import work_of
+from forensics.compare.config._values import same, value_of
 from forensics.io.tables import table_rows
 from forensics.store.run import Run
 
-_NOTHING = frozenset({"null", "none", '""', "~"})
 _SAME_WORK = 1.01
 
 
@@ -36,7 +35,7 @@ def differences(base: Run, cand: Run) -> tuple[Difference, ...]:
     found = [
         Difference(what, key, first[what, key], second[what, key])
         for what, key in sorted(first.keys() & second.keys())
-        if _plain(first[what, key]) != _plain(second[what, key])
+        if not same(value_of(first[what, key]), value_of(second[what, key]))
     ]
     return (*found, *_work(base, cand))
 
@@ -63,21 +62,6 @@ def _known(run: Run) -> dict[tuple[str, str], str]:
             if pattern.fullmatch(last):
                 found.setdefault((what, last), str(value))
     return found
-
-
-def _plain(value: str) -> str:
-    """Write a value so that equal ones look equal: 4 and 4.0, "bf16" and torch.bfloat16, null and nothing."""
-    text = value.strip().lower()
-    if text in _NOTHING:
-        return ""
-    try:
-        read: object = json.loads(text)
-    except ValueError:
-        read = text
-    if isinstance(read, bool) or not isinstance(read, int | float):
-        word = str(read).removeprefix("torch.").strip().lower()
-        return {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}.get(word, word)
-    return f"{float(read):.12g}"
 
 
 def _work(base: Run, cand: Run) -> tuple[Difference, ...]:

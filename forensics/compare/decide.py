@@ -109,7 +109,7 @@ def _answer(found: Estimate, error: tuple[float, float], policy: Policy) -> Answ
     if significant and -mu >= policy.faster:
         return Answer.IMPROVEMENT
     reach = t_quantile(policy.alpha_same, df) * se
-    slack = max(2 * log1p(policy.tolerance), policy.slower)
+    slack = _target(policy)
     return Answer.NO_CHANGE if -slack < mu - reach and mu + reach < slack else Answer.INCONCLUSIVE
 
 

@@ -118,7 +118,7 @@ class KernelProfile(Struct, frozen=True):
 
 def profile(run: Run, naming: Naming = str) -> KernelProfile:
     """Profile every trace of a run; one without device work has its steps and data loader only."""
-    named = kernels(run).with_columns(_renamed(kernels(run)["label"], naming))
+    named = kernels(run).with_columns(renamed(kernels(run)["label"], naming))
     traced = (
         run.scan("spans")
         .group_by("source")
@@ -132,7 +132,8 @@ def profile(run: Run, naming: Naming = str) -> KernelProfile:
     return KernelProfile(run.name, ranks, tuple(Wait(*row) for row in found.iter_rows()))
 
 
-def _renamed(labels: pl.Series, naming: Naming) -> pl.Series:
+def renamed(labels: pl.Series, naming: Naming) -> pl.Series:
+    """Give categories the names under which they are shown."""
     names = {label: naming(label) for label in labels.unique().to_list()}
     return labels.replace_strict(names, return_dtype=pl.String) if names else labels
 

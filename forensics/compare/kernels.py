@@ -12,7 +12,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.traces.gpu import gpu_rows
-from forensics.compare.kernel_profile import KernelProfile, Naming, profile
+from forensics.compare.kernel_profile import KernelProfile, Naming, profile, renamed
 from forensics.store.run import Run
 
 State = Literal["new", "gone", "grew", "shrank", "same"]
@@ -108,9 +108,8 @@ def _steps(run: Run) -> int:
 def _per_unit(run: Run, units: int, naming: Naming, stepped: bool) -> pl.DataFrame:  # noqa: FBT001 - a private helper
     rows = gpu_rows(run)
     rows = rows.filter(pl.col("step").is_not_null()) if stepped else rows
-    names = {label: naming(label) for label in rows["label"].unique().to_list()}
     summed = rows.group_by("label", "name").agg(ns=pl.col("dur_ns").sum() / units, count=pl.len() / units)
-    return summed.with_columns(pl.col("label").replace(names))
+    return summed.with_columns(renamed(summed["label"], naming))
 
 
 def _changes(base: pl.DataFrame, cand: pl.DataFrame) -> tuple[Change, ...]:

@@ -22,6 +22,7 @@ from forensics.compare.config._keys import OTHER
 from forensics.compare.config._pairs import Pair, pairs
 from forensics.compare.config._rank import effective_batch, score_of
 from forensics.compare.config._shares import changed, consumed_evidence, drift, matched, mixes, moved, variation
+from forensics.knowledge.vocabulary import keys_of
 from forensics.model import Evidence, EvidenceRole
 from forensics.patterns import lazily
 from forensics.store.run import Run
@@ -37,9 +38,6 @@ FAMILIES = (
     *("data mix and order", "learning rate and schedule", "batch and tokens", "tokenizer and vocabulary", "model"),
     *("optimizer", "precision", "decoding", "seeds", "code and versions"),
 )
-_WORLD = ("world_size", "slurm.ntasks", "slurm_ntasks")
-_PER_NODE = ("launcher.nproc_per_node", "launcher.num_gpus", "slurm.ntasks_per_node", "gpu_count")
-_NODES = ("launcher.nnodes", "launcher.num_nodes", "slurm.nnodes", "slurm_nnodes", "slurm.num_nodes")
 #: Curves have parted where they differ by more than this share of the baseline's peak, for a tenth of the steps.
 _PARTED, _LASTING = 0.02, 0.1
 _FEWEST = 10
@@ -258,13 +256,11 @@ def devices(run: Run) -> float | None:
     found: dict[str, float] = {}
     for key, value in rows.iter_rows():
         name, text = str(key).lower(), str(value).strip('"')
-        if name in (*_WORLD, *_PER_NODE, *_NODES) and text.isdecimal() and len(text) < 8 and int(text):
+        if text.isdecimal() and len(text) < 8 and int(text):
             found[name] = float(text)
-    world = next((found[name] for name in _WORLD if name in found), None)
-    if world is not None:
-        return world
-    each, nodes = (next((found[name] for name in names if name in found), None) for names in (_PER_NODE, _NODES))
-    return None if each is None else each * (nodes or 1.0)
+    asked = (keys_of(f"{part}_launched") for part in ("processes", "processes_of_a_node", "nodes"))
+    world, each, nodes = (next((found[key] for key in keys if key in found), None) for keys in asked)
+    return world if world is not None or each is None else each * (nodes or 1.0)
 
 
 # The learning rate as two runs logged it: from which common step on the curves part.

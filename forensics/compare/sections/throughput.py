@@ -12,13 +12,14 @@ from msgspec import Struct
 from forensics.analyses.pace.change import Change, change_of
 from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.pace.steady import Steady, steady
+from forensics.case.evidence import metric_evidence
 from forensics.compare._comparable import Difference, differences
 from forensics.compare._pair import Estimate, Side, estimate, sides_of
 from forensics.compare._series import FEWEST, Series, matched
 from forensics.compare.decide import Answer, Decision, Policy, decide
 from forensics.compare.diff import SectionKind
 from forensics.compare.model import Options, Section, SideSummary
-from forensics.model import Evidence, EvidenceRole, Locator
+from forensics.model import Evidence, EvidenceRole
 from forensics.stats.spread import Floats
 from forensics.stats.student import hypot
 from forensics.store.run import Run
@@ -181,17 +182,7 @@ def _evidence(prepared: Prepared, *, last: bool) -> Evidence:
     if last:
         at = clock.rows["at"] >= (prepared.since if prepared.since is not None else int(prepared.part.steps[0]))
         row = clock.row(int(at.arg_true()[0]) if at.any() else 0)
-    return Evidence(
-        source=row["source"],
-        locator=Locator(line=row["line"], byte=row["byte"], record=None if row["line"] is not None else row["seq"]),
-        quote=f"{row['raw_name'] or row['name']} = {row['value']:.6g} at step {row['at']}",
-        step=row["at"],
-        rank=row["rank"],
-        t_ns=row["t_ns"],
-        name=row["name"],
-        value=row["value"],
-        role=EvidenceRole.PRIMARY if last else EvidenceRole.RELATED,
-    )
+    return metric_evidence(row, EvidenceRole.PRIMARY if last else EvidenceRole.RELATED)
 
 
 def _nothing(why: str) -> Section:
