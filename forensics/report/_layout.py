@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
-from forensics.io.safe_text import for_markdown, printable
+from forensics.io.safe_text import for_markdown, markdown_block, printable
 from forensics.model import Evidence
 from forensics.report import phrases as say
 from forensics.report._losses import told, words
@@ -85,3 +85,11 @@ def markdown_facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Write the table of what is known, label and value."""
     yield from ("| | |", "|---|---|")
     yield from (f"| {label} | {for_markdown(value, cell=True)} |" for label, value in facts)
+
+
+def markdown_proof(every: Iterable[Evidence]) -> Iterator[str]:
+    """Write where each thing stands, and below it what stands there."""
+    for evidence in every:
+        yield from ("", for_markdown(evidence.place))
+        if evidence.quote.strip():
+            yield from ("", markdown_block(evidence.quote).rstrip("\n"))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forensics.io.safe_text import for_markdown, markdown_block
+from forensics.io.safe_text import for_markdown
 from forensics.model import Finding, Report
 from forensics.registry import renderer
 from forensics.report import _many
 from forensics.report import phrases as say
+from forensics.report._layout import markdown_facts, markdown_proof
 from forensics.report._losses import of_runs, told, words
+from forensics.report.style import markdown_table
 
 _EVIDENCE_SHOWN = 5
 
@@ -22,27 +24,26 @@ def render_many(reports: Sequence[Report]) -> Iterator[str]:
 def _fleet(reports: Sequence[Report]) -> Iterator[str]:
     yield f"## {_many.tally(reports)}"
     yield ""
-    yield f"| {' | '.join(_many.SHAPE_HEAD)} |"
-    yield "|---" * len(_many.SHAPE_HEAD) + "|"
-    for row in _many.by_shape(reports):
-        yield f"| {' | '.join(row.cells)} |"
+    yield from markdown_table(_many.SHAPE_HEAD, (row.cells for row in _many.by_shape(reports)))
     if failures := [g for g in _many.groups(reports) if g.seen.runs]:
         yield ""
-        yield "| fingerprint | runs | first seen | last seen | headline |"
-        yield "|---|---|---|---|---|"
-        for group in failures:
-            headline = for_markdown(group.lead.verdict.headline, cell=True)
-            yield f"| {group.key} | {_runs(group)} | {group.seen.first} | {group.seen.last} | {headline} |"
+        head = ("fingerprint", "runs", "first seen", "last seen", "headline")
+        seen = ((g.key, _runs(g), g.seen.first, g.seen.last, _headline(g.lead)) for g in failures)
+        yield from markdown_table(head, seen)
     yield ""
-    yield "| fingerprint | run | outcome | shape | onset | headline |"
-    yield "|---|---|---|---|---|---|"
-    for group in _many.groups(reports):
-        for report in group.reports:
-            verdict = report.verdict
-            where = say.onset(verdict.onset) or _many.NOTHING
-            shape = verdict.shape.value if verdict.shape else _many.NOTHING
-            run, headline = for_markdown(report.run, cell=True), for_markdown(verdict.headline, cell=True)
-            yield f"| {group.key} | {run} | {verdict.outcome.value} | {shape} | {where} | {headline} |"
+    head = ("fingerprint", "run", "outcome", "shape", "onset", "headline")
+    yield from markdown_table(head, ((g.key, *_cells(r)) for g in _many.groups(reports) for r in g.reports))
+
+
+def _cells(report: Report) -> tuple[str, ...]:
+    verdict = report.verdict
+    shape = verdict.shape.value if verdict.shape else _many.NOTHING
+    where = say.onset(verdict.onset) or _many.NOTHING
+    return for_markdown(report.run, cell=True), verdict.outcome.value, shape, where, _headline(report)
+
+
+def _headline(report: Report) -> str:
+    return for_markdown(report.verdict.headline, cell=True)
 
 
 def _runs(group: _many.Group) -> str:
@@ -63,10 +64,7 @@ def _page(report: Report) -> Iterator[str]:
     yield ""
     yield for_markdown(verdict.headline)
     yield ""
-    yield "| | |"
-    yield "|---|---|"
-    for label, value in _facts(report):
-        yield f"| {label} | {for_markdown(value, cell=True)} |"
+    yield from markdown_facts(_facts(report))
     yield from _list("Fix", say.fixes(report))
     if verdict.restart is not None and verdict.restart.command is not None:
         yield from _list("Restart with", (verdict.restart.command,))
@@ -112,12 +110,7 @@ def _proof(finding: Finding | None) -> Iterator[str]:
     if finding.because:
         yield ""
         yield for_markdown(finding.because)
-    for evidence in finding.evidence[:_EVIDENCE_SHOWN]:
-        yield ""
-        yield for_markdown(evidence.place)
-        if evidence.quote.strip():
-            yield ""
-            yield markdown_block(evidence.quote).rstrip("\n")
+    yield from markdown_proof(finding.evidence[:_EVIDENCE_SHOWN])
 
 
 def _list(title: str, items: tuple[str, ...], *, ordered: bool = False) -> Iterator[str]:
@@ -131,14 +124,12 @@ def _list(title: str, items: tuple[str, ...], *, ordered: bool = False) -> Itera
 
 
 def _findings(report: Report) -> Iterator[str]:
-    if not report.findings:
-        return
-    yield ""
-    yield "### Findings"
-    yield ""
-    yield "| rule | severity | confidence | onset | title |"
-    yield "|---|---|---|---|---|"
-    for finding in report.findings:
-        where = for_markdown(say.onset(finding.onset), cell=True) if say.onset(finding.onset) else ""
-        title = for_markdown(finding.title, cell=True)
-        yield f"| {finding.rule} | {finding.severity.value} | {finding.confidence.value} | {where} | {title} |"
+    if report.findings:
+        yield from ("", "### Findings", "")
+        head = ("rule", "severity", "confidence", "onset", "title")
+        yield from markdown_table(head, (tuple(_told(finding)) for finding in report.findings))
+
+
+def _told(finding: Finding) -> Iterator[str]:
+    yield from (finding.rule, finding.severity.value, finding.confidence.value)
+    yield from (for_markdown(text, cell=True) if text else "" for text in (say.onset(finding.onset), finding.title))

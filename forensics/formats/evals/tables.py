@@ -14,7 +14,7 @@ from forensics.formats.evals._own import identifies, own_rows, row_of, trains
 from forensics.formats.evals._rows import EvalRow, EvalRows
 from forensics.formats.evals._tree import COUNTS, METRICS, TASKS, Scored, scores_in
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
-from forensics.formats.rows.delimited import complaint, first_rows, rows_of
+from forensics.formats.rows.delimited import first_rows, refused, rows_of
 from forensics.formats.rows.json_records import JsonLines, Offsets, number, record_of
 from forensics.formats.rows.text import head_lines, settle
 from forensics.knowledge.scores import is_share, metric_of
@@ -72,9 +72,8 @@ def _table(opened: Opened, out: Out, rows: EvalRows) -> int:
         if header or [cell.strip() for cell in row.cells] == names:
             header = False
             continue
-        if (wrong := complaint(row, len(names))) is not None:
-            out.issue(wrong[0], wrong[1], byte=row.byte, line=row.line)
-            lost_bytes += row.size_bytes
+        if wrong := refused(row, len(names), out):
+            lost_bytes += wrong
             continue
         for made in _rows(names, row.cells, opened.source.path, (seq, row.line, row.byte)):
             rows.add(made)

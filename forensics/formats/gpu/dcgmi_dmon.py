@@ -15,7 +15,7 @@ from msgspec import Struct
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows
-from forensics.formats.rows.text import head_lines, lines_of, settle
+from forensics.formats.rows.text import head_lines, lines_of, misfit, settle
 
 _ENTITY = lazily(r"#\s*Entity\s+(\S.*)")
 _SMI = lazily(r"#\s*((?:Date\s+)?(?:Time\s+)?gpu(?:\s+[\w-]+)+)\s*")
@@ -56,9 +56,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
             continue
         at = At(seq, opened.source.attempt or 0, None, line.number, line.byte)
         if header is None or not _row(text, header, at, rows):
-            code, what = ("line-not-read", "a line") if line.ended else ("row-cut", "the last row")
-            out.issue(code, f"{what} does not fit the columns", byte=line.byte, line=line.number)
-            lost += len(line.text)
+            lost += misfit(line, "does not fit the columns", out)
         else:
             seq += 1
     rows.close()

@@ -18,7 +18,7 @@ from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester,
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows
-from forensics.formats.rows.text import head_lines, lines_of, settle
+from forensics.formats.rows.text import head_lines, lines_of, misfit, settle
 
 _FIELD = lazily(
     r"(?:utilization|memory|temperature|power|enforced\.power|clocks|clocks_throttle_reasons|clocks_event_reasons|ecc"
@@ -86,9 +86,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         if again is not None:
             header = again
         elif not _is_row(cells, header):
-            code, what = ("line-not-read", "a line") if line.ended else ("row-cut", "the last row")
-            out.issue(code, f"{what} does not fit the columns", byte=line.byte, line=line.number)
-            lost += len(line.text)
+            lost += misfit(line, "does not fit the columns", out)
         else:
             if not line.ended and not _UNIT_CELL.fullmatch(cells[-1]):
                 cells[-1] = ""  # the writer ends every line, so this number, or this word, may be the begin of another

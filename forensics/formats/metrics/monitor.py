@@ -10,7 +10,7 @@ from typing import cast
 
 from forensics.dialects.spec import Name
 from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
-from forensics.formats.rows.delimited import complaint, rows_of
+from forensics.formats.rows.delimited import refused, rows_of
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows, nanoseconds
@@ -38,10 +38,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     for index, row in enumerate(rows_of(opened, ",", out)):
         if index < 2:
             continue
-        wrong = complaint(row, len(names))
-        if wrong is not None:
-            out.issue(*wrong, byte=row.byte, line=row.line)
-            lost += row.size_bytes
+        if wrong := refused(row, len(names), out):
+            lost += wrong
             continue
         numbers = dict(zip(names, (number(cell.strip()) for cell in row.cells), strict=False))
         since = numbers.pop("t", None)

@@ -17,7 +17,7 @@ from forensics.dialects.names import ENUMERATED, canonical, counts, falls, measu
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import DATES, EPOCHS, STEPS, TIMES, first_of
-from forensics.formats.rows.delimited import MOST_COLUMNS, Row, Sizes, Stretch, complaint, first_rows, stretches_of
+from forensics.formats.rows.delimited import MOST_COLUMNS, Row, Sizes, Stretch, first_rows, refused, stretches_of
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import dated, number
 from forensics.formats.rows.metrics import At, MetricRows, Places, int64, unix_ns, unix_ns_of
@@ -98,10 +98,8 @@ def _one(row: Row, state: _State, out: Out) -> None:
         return
     if again is not None:
         state.header = state.header if again.names == state.header.names else again
-    elif (wrong := complaint(row, len(state.header.names))) is not None:
-        code, message = wrong
-        out.issue(code, message, byte=row.byte, line=row.line)
-        state.lost_bytes += row.size_bytes
+    elif wrong := refused(row, len(state.header.names), out):
+        state.lost_bytes += wrong
     else:
         _row(row, state)
         state.seq += 1

@@ -49,10 +49,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if found.damage:
         before = f"; {len(found.entries)} entries before it were read" if found.entries else ""
         out.issue("damaged", f"{found.damage}{before}", byte=found.good_bytes)
-    if found.misframed:
-        out.issue("frame-damaged", "frames of the pickle are not as long as they say", count=found.misframed)
-    if found.damaged_texts:
-        out.issue("text-damaged", "texts that are no UTF-8; what they name is not found", count=found.damaged_texts)
+    for code, words, count in found.flaws:
+        out.issue(code, words, count=count)
     if found.malformed and not found.damage:
         out.issue("entry-malformed", "entries without an operation or a state", count=found.malformed)
     if kept < len(found.entries):
@@ -78,8 +76,7 @@ _KEYS = (b"collective_seq_id", b"seq_id", b"pg_config", b"profiling_name", b"pg_
 class Document(Struct, frozen=True):
     """What a dump holds; `damage` says why a part is missing, `good_bytes` is where it was understood to.
 
-    `malformed` counts what stands among the entries and is none, `damaged_texts` strings that are no UTF-8, and
-    `misframed` frames of a pickle that are not as long as they say.
+    `malformed` counts what stands among the entries and is none, `flaws` is what was damaged in a pickle.
     """
 
     top: Mapping[str, Any]
@@ -88,8 +85,7 @@ class Document(Struct, frozen=True):
     damage: str = ""
     good_bytes: int = 0
     malformed: int = 0
-    damaged_texts: int = 0
-    misframed: int = 0
+    flaws: tuple[tuple[str, str, int], ...] = ()
 
 
 def parse(data: bytes, limits: Limits) -> Document:
@@ -119,8 +115,7 @@ def _pickled(data: bytes) -> Document:
             pickle_ops.check(machine, {key: value for key, value in fields.items() if key != "entries"})
         except InputError as error:
             damage, top = damage or error.message, {"entries": fields.get("entries")}
-    found = _of(cast("object", top), "pickle", damage, good)
-    return replace(found, damaged_texts=machine.damaged_texts, misframed=machine.misframed)
+    return replace(_of(cast("object", top), "pickle", damage, good), flaws=machine.flaws)
 
 
 def _folded(stack: list[Any], marks: list[int]) -> Any:  # noqa: ANN401 - plain data of any kind

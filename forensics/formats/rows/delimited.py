@@ -220,10 +220,13 @@ def _quoted(line: Line, lines: _Lines, delimiter: str, out: Out | None) -> Row:
     return Row(line.number, line.byte, size_bytes, cells, feed.taken[-1].ended)
 
 
-def complaint(row: Row, width: int) -> tuple[str, str] | None:
-    """Code and message of what is wrong with a row below a header of `width` names; a short one is no fault."""
+def refused(row: Row, width: int, out: Out) -> int:
+    """Bytes of a row that does not fit a header of `width` names, after saying why; 0 of one that fits or is short."""
     if not row.ended and len(row.cells) < width:
-        return "row-cut", "the last row is cut and was not read"
-    if len(row.cells) > width:
-        return "row-not-read", "a row has more cells than the header"
-    return None if row.cells else ("row-not-read", "the quotes of a row do not pair up")
+        out.issue("row-cut", "the last row is cut and was not read", byte=row.byte, line=row.line)
+    elif row.cells and len(row.cells) <= width:
+        return 0
+    else:
+        why = "a row has more cells than the header" if row.cells else "the quotes of a row do not pair up"
+        out.issue("row-not-read", why, byte=row.byte, line=row.line)
+    return row.size_bytes

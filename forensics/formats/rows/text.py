@@ -59,6 +59,13 @@ def document(opened: Opened, limits: Limits) -> bytes:
     return b"".join(parts)
 
 
+def misfit(line: Line, what: str, out: Out) -> int:
+    """Bytes of a line that is none of its format, after saying `what` is wrong; the last line may be cut."""
+    code, which = ("line-not-read", "a line") if line.ended else ("row-cut", "the last line")
+    out.issue(code, f"{which} {what}", byte=line.byte, line=line.number)
+    return len(line.text)
+
+
 def settle_document(opened: Opened, out: Out, *, records: int, lost_bytes: int = 0) -> None:
     """Account for a whole document, of which `lost_bytes` at the end were not understood."""
     if opened.problems():

@@ -50,8 +50,7 @@ class Streamed(Struct, frozen=True):
     columns: EventColumns
     end: int
     error: InputError | None
-    damaged_texts: int = 0
-    misframed: int = 0
+    flaws: tuple[tuple[str, str, int], ...] = ()
 
 
 def stream(
@@ -68,7 +67,7 @@ def stream(
     except InputError as why:
         error = why
     end = m.p if m.done else max(m.p - 1, 0)
-    return Streamed(_document(m), stacks, columns, end, error, m.damaged_texts, m.misframed)
+    return Streamed(_document(m), stacks, columns, end, error, m.flaws)
 
 
 def _document(m: Machine) -> Any:  # noqa: ANN401 - plain data of any kind

@@ -132,10 +132,8 @@ def _after_traces(document: Mapping[str, object]) -> bool:
 def _losses(found: Streamed, state: StateRows, wrong: int, document: Mapping[str, object], out: Out) -> None:
     if found.error is not None:
         out.issue("snapshot-cut", f"{found.error.message}; what stands before is kept", byte=found.end)
-    if found.misframed:
-        out.issue("frame-damaged", "frames of the pickle are not as long as they say", count=found.misframed)
-    if found.damaged_texts:
-        out.issue("text-damaged", "texts that are no UTF-8; what they name is not found", count=found.damaged_texts)
+    for code, words, count in found.flaws:
+        out.issue(code, words, count=count)
     for name, count in found.columns.malformed.items():
         out.issue("event-malformed", f"events whose {name} is none of its kind", count=count)
     traces = document.get("device_traces")

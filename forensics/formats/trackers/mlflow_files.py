@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import MetricRows, int64
-from forensics.formats.rows.text import Line, head_lines, lines_of, settle
+from forensics.formats.rows.text import Line, head_lines, lines_of, misfit, settle
 from forensics.formats.trackers.points import STATUS, Point, TrackedPoints, TrackerFacts, time_of
 
 _ROW = lazily(
@@ -68,9 +68,7 @@ def _metric(opened: Opened, out: Out, limits: Limits, name: str) -> None:
             points.add(point)
             count += 1
         elif line.text.strip():
-            code, what = ("line-not-read", "a line") if line.ended else ("row-cut", "the last line")
-            out.issue(code, f"{what} is not a time, a value and a step", byte=line.byte, line=line.number)
-            lost += len(line.text)
+            lost += misfit(line, "is not a time, a value and a step", out)
     rows.close()
     out.format("MLflow metric file")
     settle(opened, out, records=count, lost_bytes=lost, reason="lines that are no points")

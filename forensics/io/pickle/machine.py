@@ -76,6 +76,15 @@ class Machine:
         self.marks: list[int] = []
         self.memo: list[Any] = []
 
+    @property
+    def flaws(self) -> tuple[tuple[str, str, int], ...]:
+        """What was damaged and read all the same: the code, the words and the number of each kind that there is."""
+        found = (
+            ("frame-damaged", "frames of the pickle are not as long as they say", self.misframed),
+            ("text-damaged", "texts that are no UTF-8; what they name is not found", self.damaged_texts),
+        )
+        return tuple(one for one in found if one[2])
+
     def refuse(self, why: str) -> NoReturn:
         """Give up; raises `PickleRefused` always."""
         msg = f"{why} at byte {max(self.p - 1, 0)}"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from forensics.analyses.checkpoints import why_unusable
-from forensics.io.safe_text import for_markdown, markdown_block, printable
+from forensics.io.safe_text import printable
 from forensics.model import Shape, Verdict
-from forensics.report._layout import Layout, markdown_facts, proof, text_facts
+from forensics.report._layout import Layout, markdown_facts, markdown_proof, proof, text_facts
 from forensics.report.payload import Accounted, Payload, evidence_payload, named, plain
 from forensics.report.style import Paint, Style
 
@@ -100,12 +100,7 @@ def _markdown(page: Page) -> Iterator[str]:
     yield kind_of(page.origin)[1]
     yield ""
     yield from markdown_facts((("run", page.run), *_facts(page)))
-    for evidence in page.origin.evidence[:_EVIDENCE_SHOWN]:
-        yield ""
-        yield for_markdown(evidence.place)
-        if evidence.quote.strip():
-            yield ""
-            yield markdown_block(evidence.quote).rstrip("\n")
+    yield from markdown_proof(page.origin.evidence[:_EVIDENCE_SHOWN])
 
 
 LAYOUT = Layout("forensics.nan-origin/1", _fields, _text, _markdown)

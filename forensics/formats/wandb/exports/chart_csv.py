@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from forensics.dialects.names import canonical
 from forensics.dialects.spec import Name
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
-from forensics.formats.rows.delimited import Row, complaint, first_rows, rows_of
+from forensics.formats.rows.delimited import Row, first_rows, refused, rows_of
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
@@ -55,10 +55,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     rows = rows_of(opened, delimiter, out)
     next(rows, None)
     for row in rows:
-        wrong = complaint(row, state.width)
-        if wrong is not None:
-            out.issue(*wrong, byte=row.byte, line=row.line)
-            state.lost_bytes += row.size_bytes
+        if wrong := refused(row, state.width, out):
+            state.lost_bytes += wrong
             continue
         _row(row, state)
         state.count += 1

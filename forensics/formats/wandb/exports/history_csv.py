@@ -7,7 +7,7 @@ unless asked for more, and a file with exactly that many says so.
 from __future__ import annotations
 
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
-from forensics.formats.rows.delimited import complaint, first_rows, rows_of
+from forensics.formats.rows.delimited import first_rows, refused, rows_of
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import MetricRows
 from forensics.formats.rows.text import settle
@@ -33,10 +33,8 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     next(rows, None)
     lost = 0
     for row in rows:
-        wrong = complaint(row, len(header))
-        if wrong is not None:
-            out.issue(*wrong, byte=row.byte, line=row.line)
-            lost += row.size_bytes
+        if wrong := refused(row, len(header), out):
+            lost += wrong
             continue
         cells = ((name, number(cell.strip())) for name, cell in zip(header, row.cells, strict=False))
         history.add(((name, value) for name, value in cells if value is not None), row.line, row.byte)
