@@ -9,7 +9,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.pace.work import work_of
-from forensics.compare.config._values import same, value_of
+from forensics.compare.config.values import same, value_of
 from forensics.io.tables import table_rows
 from forensics.store.run import Run
 

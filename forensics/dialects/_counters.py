@@ -12,43 +12,19 @@ from functools import cache
 import polars as pl
 
 from forensics.dialects.counters import kind_of, plan_names
-from forensics.dialects.spec import Dialect, Line
+from forensics.dialects.spec import Line
+from forensics.dialects.trainers.tables import ANY_LOG
 from forensics.patterns import lazily
+from forensics.values import replace
 
-_COUNT, _TIME = r"\d[\d,]*", r"[\d:]+"
-_OF = rf"\s*(?P<step>{_COUNT})\s*/\s*(?P<max_steps>{_COUNT})"
 #: The number behind a name of a plan: `Total optimization steps = 3,000`, `max_steps: 500`.
 _IS = {
-    unit: rf"['\"]?\s*(?:[:=]|is|to)\s*(?P<{group}>{_COUNT})\b"
+    unit: rf"['\"]?\s*(?:[:=]|is|to)\s*(?P<{group}>\d[\d,]*)\b"
     for unit, group in (("step", "max_steps"), ("epoch", "epochs"))
 }
-
-COUNTERS = Dialect(
-    name="counters",
-    title="Bars and plans of any log",
-    lines=(
-        Line(
-            "progress",
-            "%|",
-            rf"^(?P<label>[^|]*?):?\s*\d{{1,3}}%\|[^|]*\|{_OF} \[(?P<elapsed>{_TIME})<"
-            r"(?:[\d:?]+)?(?:,\s*(?P<speed>[\d.?]+)\s*(?P<per>[A-Za-z]+/[A-Za-z]+))?",
-        ),
-        Line(
-            "progress",
-            "s/step",
-            r"^(?P<label>)\s*(?P<iter>\d+)/(?P<iters>\d+) (?:\[[=>.]*\]|[━ ]+|-) ?(?:- )?(?:ETA: )?[\d:]+s? "
-            r"(?:- )?(?P<speed>\d+(?:\.\d+)?)(?P<per>(?:us|ms|s)/step)",
-        ),
-        Line("progress", "━", rf"^(?P<label>.*?):?\s*[━╸╺]{{3,}}[━╸╺ ]*(?:\d{{1,3}}%\s+)?{_OF}\b"),
-        Line("progress", "% [", rf"^(?P<label>.*?):?\s*\d{{1,3}}(?:\.\d+)?% \[{_OF} (?P<elapsed>{_TIME})<"),
-        Line("progress", "=] - ", rf"^(?P<label>){_OF} \[=+\] - "),
-        *(
-            Line("progress", name.needle, rf"(?i)\b{name.pattern}{_IS[name.unit]}")
-            for name in plan_names()
-            if name.needle
-        ),
-    ),
-)
+_BARS = ANY_LOG["counters"]
+_PLANS = tuple(Line("progress", n.needle, rf"(?i)\b{n.pattern}{_IS[n.unit]}") for n in plan_names() if n.needle)
+COUNTERS = replace(_BARS, lines=_BARS.lines + _PLANS)
 
 _BAR = lazily(COUNTERS.lines[0].pattern)
 _PROGRESS = {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Literal
+from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert
+
+from forensics.io.tables import table_rows
 
 Quantity = Literal[
     "allocated", "active", "reserved", "peak_allocated", "peak_active", "peak_reserved", "used", "free", "rss",
@@ -38,26 +39,11 @@ class Meaning(Struct, frozen=True):
         return self.quantity.startswith("peak_")
 
 
-MEANINGS: Mapping[str, Meaning] = MappingProxyType(
-    {
-        "mem_allocated_gib": Meaning("allocated"),
-        "mem_active_gib": Meaning("active"),
-        "mem_reserved_gib": Meaning("reserved"),
-        "mem_peak_gib": Meaning("peak_allocated"),
-        "mem_active_peak_gib": Meaning("peak_active"),
-        "mem_reserved_peak_gib": Meaning("peak_reserved"),
-        "gpu_mem_used_gib": Meaning("used"),
-        "gpu_process_mem_used_gib": Meaning("used"),
-        "gpu_mem_used_pct": Meaning("used", "%"),
-        "gpu_process_mem_used_pct": Meaning("used", "%"),
-        "gpu_mem_free_gib": Meaning("free", falls=True),
-        "process_rss_gib": Meaning("rss"),
-        "process_mem_pct": Meaning("rss", "%"),
-        "host_mem_used_gib": Meaning("host_used"),
-        "host_mem_used_pct": Meaning("host_used", "%"),
-        "host_mem_available_gib": Meaning("host_available", falls=True),
-    }
-)
+#: What each canonical metric counts.
+MEANINGS: Final[Mapping[str, Meaning]] = {
+    name: convert({"quantity": quantity, "unit": unit, "falls": worse == "less"}, Meaning)
+    for name, quantity, unit, worse, _ in table_rows("forensics.analyses.memory", "kinds.tsv")
+}
 #: Metrics that give the size of the device itself.
 TOTALS = ("gpu_mem_total_gib", "mem_total_gib")
 #: Two quantities whose difference is memory that the allocator holds and nobody uses, at one moment each.

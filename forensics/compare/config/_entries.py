@@ -10,7 +10,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.compare.config._keys import OTHER, Concept, concept_of, normalised
-from forensics.compare.config._values import Value, value_of
+from forensics.compare.config.values import Value, value_of
 from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.store.run import Run
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from forensics.compare.config._entries import Entry
 from forensics.compare.config._keys import OTHER, Concept
-from forensics.compare.config._values import off, same
+from forensics.compare.config.values import off, same
 
 #: Meanings that a run has once, whatever the key: another name in the other run still stands for it.
 _SINGLE = frozenset(

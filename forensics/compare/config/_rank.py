@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from forensics.compare.config._entries import Entry
 from forensics.compare.config._pairs import Pair
-from forensics.compare.config._values import Value, distance
+from forensics.compare.config.values import Value, distance
 from forensics.knowledge.vocabulary import keys_of, stands_for
 
 #: A number that doubles has the whole weight, one that hardly changes this share of it.

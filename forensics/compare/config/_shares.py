@@ -10,7 +10,7 @@ from msgspec import Struct
 from forensics.case.consumed import Consumed
 from forensics.case.evidence import fact_evidence, metric_evidence
 from forensics.compare.config._entries import Entry
-from forensics.compare.config._values import Value
+from forensics.compare.config.values import Value
 from forensics.model import Evidence, EvidenceRole
 from forensics.patterns import lazily
 

@@ -23,12 +23,13 @@ from itertools import pairwise
 from operator import itemgetter
 
 from forensics.dialects._counters import is_of_data
-from forensics.dialects.learned.families import CHECKPOINT_LINES, Column, Family, as_line, continues, finish
+from forensics.dialects.learned.families import Column, Family, as_line, continues, finish
 from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_hold, shape_of, slots
 from forensics.dialects.learned.nameless import nameless
 from forensics.dialects.learned.roles import last_word, roles_of
 from forensics.dialects.spec import Dialect
+from forensics.dialects.trainers.tables import ANY_LOG
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 
@@ -81,7 +82,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     return Dialect(
         name="generic",
         title="Learned from the log itself",
-        lines=learned + CHECKPOINT_LINES,
+        lines=(*learned, *ANY_LOG["saves"].lines),
         sniff=tuple(line.pattern for line in learned if line.meaning == "metrics"),
         finish=finish,
         doc=__doc__ or "",

@@ -131,3 +131,5 @@ def _name(given: str | Table) -> Name | None:
 
 #: The trainers of this package.
 DIALECTS: Final = dialects(tables(files("forensics.dialects.trainers")))
+#: What any log may print, whatever its trainer: each table of `any_log` by the name of its file.
+ANY_LOG: Final = {one.name: one for one in dialects(tables(files("forensics.dialects") / "any_log"))}

@@ -14,30 +14,10 @@ from forensics.formats.rows.facts import ConfigFacts
 from forensics.formats.rows.text import document, settle_document
 
 _GLOBS = (
-    *(
-        "*.sh",
-        "*.bash",
-        "*.sbatch",
-        "*.slurm",
-        "*.pbs",
-        "*.lsf",
-        "cmd",
-        "cmd.txt",
-        "cmdline*",
-        "command",
-        "command.txt",
-    ),
-    *(
-        "command_line*",
-        "*launch*.txt",
-        "run_command*",
-        "*_command.txt",
-        "*_cmd.txt",
-        "argv.txt",
-        "args.txt",
-        "overrides.yaml",
-    ),
-)
+    "*.sh", "*.bash", "*.sbatch", "*.slurm", "*.pbs", "*.lsf", "cmd", "cmd.txt", "cmdline*", "command", "command.txt",
+    "command_line*", "*launch*.txt", "run_command*", "*_command.txt", "*_cmd.txt", "argv.txt", "args.txt",
+    "overrides.yaml",
+)  # fmt: skip
 _MOST_BYTES, _LINES, _COMMAND_CHARS = 256 << 10, 5000, 16 << 10
 _SBATCH = lazily(r"^#SBATCH\s+--?([A-Za-z][\w-]*)[=\s]\s*(\S+)")
 _SLURM = {"nodes": "nnodes", "N": "nnodes", "ntasks": "ntasks", "n": "ntasks", "ntasks-per-node": "ntasks_per_node"}

@@ -10,7 +10,7 @@ import pytest
 
 from forensics.cli.main import run as command
 from forensics.compare.config._keys import concept_of, normalised
-from forensics.compare.config._values import same, value_of
+from forensics.compare.config.values import same, value_of
 from tests.unit.compare._pair_files import ROOT, compared, scored, write
 
 
