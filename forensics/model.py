@@ -8,7 +8,6 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from forensics.action import Action, Check, Gap, Restart
-from forensics.checkpoint import Checkpoint
 from forensics.identity import Identity, bare, entity_of, root_of
 
 Number = float | int | str
@@ -282,6 +281,14 @@ class Coverage:
     def lost(self) -> tuple[FileCoverage, ...]:
         """Files that were not read whole although they should have been, the largest loss first."""
         return tuple(sorted((f for f in self.files if _is_lost(f)), key=lambda f: -f.skipped_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint to start from; `path` is as the run wrote it, or relative to the run when found on disk."""
+
+    step: int
+    path: str | None
 
 
 @dataclass(frozen=True, slots=True)

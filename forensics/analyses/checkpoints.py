@@ -8,8 +8,7 @@ import polars as pl
 
 from forensics.analyses.nan.origin import JudgedCheckpoint, origin
 from forensics.case.checkpoints import fates, known
-from forensics.checkpoint import Checkpoint
-from forensics.model import Onset, Shape
+from forensics.model import Checkpoint, Onset, Shape
 from forensics.store.run import Run
 
 #: An evaluation judges a checkpoint and harms none, so there is none to go back to.

@@ -12,7 +12,7 @@ from forensics.case.epochs import EpochScale, epoch_scale
 from forensics.case.errors.failures import standing
 from forensics.case.series import metric_records
 from forensics.case.steps import at
-from forensics.checkpoint import whose
+from forensics.knowledge.paths import whose
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 

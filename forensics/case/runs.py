@@ -24,7 +24,7 @@ from forensics.case.processes.lives import Life, boundaries, lives
 from forensics.case.series import metric_names
 from forensics.case.tracked_runs import Tracked, own_frames, tracked
 from forensics.errors import UsageError
-from forensics.knowledge.folders import home_of, is_part_of_job, is_run
+from forensics.knowledge.paths import home_of, is_part_of_job, is_run
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES

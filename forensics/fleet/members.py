@@ -12,7 +12,7 @@ from forensics.io.limits import DEFAULT, Limits
 from forensics.io.places.named import Where, place_of
 from forensics.io.places.part import Part
 from forensics.io.places.place import Place, Seen
-from forensics.knowledge.folders import is_part_of_job
+from forensics.knowledge.paths import is_part_of_job
 from forensics.patterns import lazily
 
 #: From so many folders on they are not read together, which takes the memory of all of them: 10,000 small runs, 2.5 GB.

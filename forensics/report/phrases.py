@@ -9,9 +9,19 @@ from datetime import UTC, datetime, timedelta
 
 from forensics.action import Action, Check, Gap
 from forensics.case.rank_spans import ranks_text
-from forensics.checkpoint import Checkpoint
 from forensics.knowledge.causes import causes
-from forensics.model import WEIGHTS, Confidence, Coverage, FileStatus, Finding, Onset, Outcome, Report, Verdict
+from forensics.model import (
+    WEIGHTS,
+    Checkpoint,
+    Confidence,
+    Coverage,
+    FileStatus,
+    Finding,
+    Onset,
+    Outcome,
+    Report,
+    Verdict,
+)
 from forensics.patterns import lazily
 
 _RANKS_SHOWN = 8

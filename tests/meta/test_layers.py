@@ -31,7 +31,6 @@ LAYERS = (
         "forensics.figure",
         "forensics.identity",
         "forensics.stats",
-        "forensics.checkpoint",
         "forensics.action",
         "forensics.patterns",
         "forensics.values",

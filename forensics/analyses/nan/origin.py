@@ -17,8 +17,7 @@ from forensics.case.restart import restart_command
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
 from forensics.case.trainers import trainers, trainers_by_source
-from forensics.checkpoint import Checkpoint
-from forensics.model import Evidence, EvidenceRole
+from forensics.model import Checkpoint, Evidence, EvidenceRole
 from forensics.store.run import Run, derived
 
 KindName = Literal[

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from forensics.case.progress import ledger
 from forensics.case.series import keys_of, metric_records, metric_rows
-from forensics.checkpoint import whose
 from forensics.knowledge.errors import telling
+from forensics.knowledge.paths import whose
 from forensics.stats.spread import median_of
 from forensics.store.run import Run, derived
 from forensics.values import replace

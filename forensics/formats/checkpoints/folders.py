@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from forensics.checkpoint import Named, named, whose
 from forensics.formats.checkpoints.safetensors import header_bytes
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
+from forensics.knowledge.paths import Named, named, whose
 from forensics.model import WEIGHTS
 
 _POINTERS = ("latest", "latest_checkpointed_iteration.txt", "last_checkpoint", "latest_checkpoint")

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from math import prod
 from typing import cast
 
-from forensics.checkpoint import named
 from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.facts import ConfigFacts
 from forensics.io.tolerant_json import loads
+from forensics.knowledge.paths import named
 from forensics.knowledge.vocabulary import stands_for
 
 LENGTH_BYTES = 8

@@ -13,7 +13,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from forensics.checkpoint import named
 from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.facts import write_facts
@@ -21,6 +20,7 @@ from forensics.formats.rows.json_records import Places, number, places, records_
 from forensics.formats.rows.metrics import At, MetricRows, int64
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.tolerant_json import loads
+from forensics.knowledge.paths import named
 
 _PROGRESS = ("global_step", "max_steps", "epoch", "num_train_epochs", "best_metric", "best_global_step", "total_flos")
 _CONFIG = ("logging_steps", "save_steps", "eval_steps", "train_batch_size", "num_input_tokens_seen")

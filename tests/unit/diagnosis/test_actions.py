@@ -8,10 +8,9 @@ import polars as pl
 import pytest
 
 from forensics.action import Action, Setting
-from forensics.checkpoint import Checkpoint
 from forensics.diagnosis.actions import MOST, actions, advised
 from forensics.knowledge.causes import causes
-from forensics.model import Confidence, Evidence, Finding, Locator, Onset, Outcome, Severity, Shape, Verdict
+from forensics.model import Checkpoint, Confidence, Evidence, Finding, Locator, Onset, Outcome, Severity, Shape, Verdict
 from forensics.store.run import Run, run_of
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from forensics.action import Action, Setting
-from forensics.checkpoint import Checkpoint
 from forensics.model import (
     Causal,
+    Checkpoint,
     Confidence,
     Coverage,
     Evidence,

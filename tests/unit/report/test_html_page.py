@@ -13,9 +13,8 @@ import pytest
 
 from forensics.action import Action, Check, Restart, Setting
 from forensics.action import Gap as Unrecorded
-from forensics.checkpoint import Checkpoint
 from forensics.figure import Bar, Bars, Block, Chart, Curve, Figure, Flame, Gap, Heat, Lanes, Level, Mark, Moment, Rows
-from forensics.model import Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator, Report
+from forensics.model import Checkpoint, Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator, Report
 from forensics.report.html._live import scripts
 from forensics.report.html.page import render, render_many
 from forensics.values import replace

@@ -10,8 +10,7 @@ import jsonschema
 import pytest
 
 from forensics.analyses.nan.origin import JudgedCheckpoint, NanOrigin, Rise
-from forensics.checkpoint import Checkpoint
-from forensics.model import Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator
+from forensics.model import Checkpoint, Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator
 from forensics.report.pages import nan_origin
 from forensics.report.pages.nan_origin import Page
 

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forensics.action import Action, Check, Gap, Restart, Setting
-from forensics.checkpoint import Checkpoint
 from forensics.knowledge.causes import causes
+from forensics.model import Checkpoint, Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
 from forensics.model import Confidence as Sure
-from forensics.model import Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
 from forensics.report import _many, markdown, text
 from forensics.report.html import page
 from forensics.report.style import Style

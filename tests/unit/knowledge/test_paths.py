@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forensics.checkpoint import Named, named, whose
+from forensics.knowledge.paths import CheckpointName, Named, checkpoint_names, named, whose
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,9 @@ def test_a_log_may_name_the_folder_the_file_or_a_file_inside_of_it(path: str, ow
 def test_a_path_without_a_place_in_training_is_nobodys() -> None:
     assert whose("weights/best.pt") is None
     assert whose("model.safetensors") is None
+
+
+@pytest.mark.parametrize("row", checkpoint_names(), ids=lambda row: row.row)
+def test_a_row_fits_the_names_that_it_is_like_and_no_near_miss(row: CheckpointName) -> None:
+    assert [name for name in row.like if row.compiled.match(name) is None] == []
+    assert [name for name in row.unlike if row.compiled.match(name)] == []
