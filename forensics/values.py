@@ -1,6 +1,6 @@
 """Values: frozen fields under names, compared by what they hold.
 
-What others see (`model.py`, `action.py`, `checkpoint.py`, `figure.py`, thresholds of installed rules) are data classes.
+What others see (`model.py`, `action.py`, `figure.py`, thresholds of installed rules) are data classes.
 What is made and read inside are Structs of msgspec, which are the same to work with: Python writes and compiles the
 methods of a data class anew at each start, 0.5 ms for each, a Struct has them ready and takes 0.01 ms.
 """
@@ -8,6 +8,7 @@ methods of a data class anew at each start, 0.5 ms for each, a Struct has them r
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct, structs
@@ -31,3 +32,14 @@ def replace(value: T, /, **changes: Any) -> T:  # noqa: ANN401 - the types of it
     if isinstance(value, Struct):
         return structs.replace(value, **changes)
     return cast("T", dataclasses.replace(cast("Any", value), **changes))
+
+
+@cache
+def tool_version() -> str:
+    """Give the version of forensics, as installed."""
+    from importlib import metadata  # noqa: PLC0415 - it takes time to load
+
+    try:
+        return metadata.version("ml-run-forensics")
+    except metadata.PackageNotFoundError:
+        return "unknown"

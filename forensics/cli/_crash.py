@@ -7,20 +7,10 @@ import platform
 import tempfile
 import traceback
 from collections.abc import Sequence
-from importlib import metadata
 
 from forensics.io.redact import Redactor
 from forensics.io.safe_text import printable
-
-DISTRIBUTION = "ml-run-forensics"
-
-
-def version() -> str:
-    """Give the installed version of forensics."""
-    try:
-        return metadata.version(DISTRIBUTION)
-    except metadata.PackageNotFoundError:
-        return "unknown"
+from forensics.values import tool_version
 
 
 def write_crash_file(error: BaseException, args: Sequence[str]) -> str:
@@ -28,7 +18,7 @@ def write_crash_file(error: BaseException, args: Sequence[str]) -> str:
     hidden = Redactor().text
     trace = hidden("".join(traceback.format_exception(error)))
     page = [
-        f"forensics {version()}, Python {platform.python_version()}, {platform.platform()}",
+        f"forensics {tool_version()}, Python {platform.python_version()}, {platform.platform()}",
         "command: forensics " + printable(hidden(" ".join(args))),
         *(printable(line) for line in trace.splitlines()),
     ]

@@ -13,10 +13,10 @@ import typer
 from msgspec import Struct
 
 from forensics.cli import _complete
-from forensics.cli._crash import version
 from forensics.config import FAIL_ON, suggestion
 from forensics.errors import UsageError
 from forensics.report.style import Style
+from forensics.values import tool_version
 
 
 def written_to(text: str) -> str:
@@ -117,7 +117,7 @@ _AUTO = ("auto", "always", "never")
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"forensics {version()}")
+        typer.echo(f"forensics {tool_version()}")
         raise typer.Exit
 
 

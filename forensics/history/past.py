@@ -28,8 +28,8 @@ from forensics.model import (
     Shape,
     Verdict,
 )
-from forensics.store.manifest import tool_version
 from forensics.store.run import Run
+from forensics.values import tool_version
 
 SCHEMA = "forensics.diagnosis/1"
 _KEY_CHARS = 16

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from importlib import metadata
 from operator import attrgetter
 from typing import Any, cast
 
@@ -13,7 +12,7 @@ from msgspec import Struct, field
 from forensics.action import Action
 from forensics.model import Coverage, Evidence, Finding, Issue, Onset, Report, Verdict
 from forensics.report.phrases import utc
-from forensics.values import field_names, is_value
+from forensics.values import field_names, is_value, tool_version
 
 REPORT_SCHEMA = "forensics.report/1"
 Payload = dict[str, Any]
@@ -21,11 +20,7 @@ Payload = dict[str, Any]
 
 def tool() -> Payload:
     """Name and version of what wrote the document."""
-    try:
-        version = metadata.version("ml-run-forensics")
-    except metadata.PackageNotFoundError:
-        version = "unknown"
-    return {"name": "forensics", "version": version}
+    return {"name": "forensics", "version": tool_version()}
 
 
 class Accounted(Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from forensics.patterns import lazily
 from forensics.registry import renderer
 from forensics.report import _losses, _many
 from forensics.report import phrases as say
+from forensics.report._layout import whole
 from forensics.report.style import LABEL_CHARS, PLAIN, Paint, Style
 
 _WORDS: dict[Outcome, tuple[str, Paint]] = {
@@ -254,7 +255,7 @@ def _doubts(report: Report, style: Style, room: _Room) -> Iterator[str]:
 
 def _step(label: str, step: str, style: Style, room: _Room) -> Iterator[str]:
     if say.is_command(step):  # it is copied, so it is never wrapped or cut
-        yield style.paint(f"{label:<{LABEL_CHARS}}", "dim") + printable(step)
+        yield whole(label, step, style)
     else:
         yield from style.field(label, printable(step), most=room.step)
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +19,7 @@ from forensics.io.slices import Slice
 from forensics.model import FileCoverage, FileStatus, Issue
 from forensics.patterns import lazily
 from forensics.store.schema import TABLES, VERSION
+from forensics.values import tool_version
 
 NAME = "manifest.json"
 #: An entry takes 500 to 700 bytes, so this is a run of 400,000 files; decoded, it is 1.4 times as large.
@@ -96,15 +95,6 @@ class Manifest(Struct, frozen=True):
 def file_name(table: str, number: int) -> str:
     """Name a file of a table by its place among them."""
     return f"{table}-{number:04d}.parquet"
-
-
-@cache
-def tool_version() -> str:
-    """Version of forensics, as installed."""
-    try:
-        return version("ml-run-forensics")
-    except PackageNotFoundError:
-        return "0+unknown"
 
 
 def manifest_of(entries: Sequence[Entry], parts: Sequence[Part], copy: int = 0) -> Manifest:

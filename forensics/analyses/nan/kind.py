@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import cache
 from math import inf
-from types import MappingProxyType
 
 import polars as pl
 from msgspec import Struct
@@ -17,22 +16,10 @@ from forensics.case.evidence import Row
 from forensics.case.processes.attempts import attempts
 from forensics.case.processes.starts import Start
 from forensics.case.steps import SERIES
+from forensics.io.tables import table_rows
 from forensics.model import Confidence
 from forensics.stats.running import robust
 from forensics.store.run import Run, derived
-
-#: Each kind in words, to end a sentence that begins with what was seen.
-WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "optimization_blowup": "the optimization blew up before it",
-        "data_or_numerics": "nothing rose before it",
-        "loss_scale_collapse": "the fp16 loss scale collapsed",
-        "from_start": "it is there from the first records: initialisation, data or set-up",
-        "from_resume": "it is there from the first record after the resume",
-        "filtered_by_writer": "the logger hides it behind a finite loss",
-        "unknown": "no gradient norm is logged before it, so nothing tells what came before",
-    }
-)
 
 #: A log that begins this late cannot tell the beginning from the course.
 _LATE = 50
@@ -84,6 +71,12 @@ class Precursor(Struct, frozen=True):
     lead: int
 
 
+@cache
+def told(kind: str) -> tuple[str, str]:
+    """Give a kind in words: to end a sentence that begins with what was seen, and as a sentence of its own."""
+    return next((end, whole) for name, end, whole in table_rows("forensics.analyses.nan", "kinds.tsv") if name == kind)
+
+
 class Kind(Struct, frozen=True):
     """The kind of origin, how sure, and the rise that came before if there was one; `quiet` is the last flat record.
 
@@ -105,7 +98,7 @@ class Kind(Struct, frozen=True):
     def words(self) -> str:
         """Words to end a sentence that begins with what was seen."""
         if self.name != "unknown" or self.norms is None:
-            return WORDS[self.name]
+            return told(self.name)[0]
         if not self.norms:
             return "no gradient norm of a step before it is in the log, so nothing tells what came before"
         what = "one gradient norm before it is" if self.norms == 1 else f"{self.norms} gradient norms before it are"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from forensics.cli import _options as opt
 from forensics.cli._answer import Answer, lines
-from forensics.cli._crash import version
 from forensics.errors import ExitCode, UsageError
+from forensics.values import tool_version
 
 PACKAGES = ("typer", "polars", "pandas", "plotly", "tensorboard", "wandb", "orjson", "zstandard")
 _FORMATS = ("text", "json")
@@ -40,7 +40,7 @@ def command(
 
 
 def _versions() -> dict[str, str]:
-    found = {"forensics": version(), "python": platform.python_version()}
+    found = {"forensics": tool_version(), "python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = metadata.version(package)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from forensics.compare.decide import Answer
 from forensics.compare.model import Diff, Section
 from forensics.io.safe_text import for_github, for_github_property, for_markdown, printable
-from forensics.report._layout import Layout, markdown_facts
+from forensics.report._layout import Layout, markdown_facts, whole
 from forensics.report._xml import HEAD, case
 from forensics.report.github import MOST, placed
 from forensics.report.payload import Accounted, Payload, evidence_payload, named
@@ -62,7 +62,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
         for label, text in section.facts:
             yield from style.field(label, printable(text))
         for number, evidence in enumerate(section.evidence[-2:]):
-            yield style.paint(f"{'' if number else 'evidence':<{LABEL_CHARS}}", "dim") + printable(evidence.place)
+            yield whole("" if number else "evidence", evidence.place, style)
             yield " " * (LABEL_CHARS + 2) + printable(evidence.quote, max(20, style.width - LABEL_CHARS - 2))
         for number, note in enumerate(section.notes):
             yield from style.field("" if number else "note", printable(note))

@@ -10,10 +10,11 @@ from forensics.analyses.coverage import coverage_of
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import FileStatus
 from forensics.report import phrases as say
+from forensics.report._layout import whole
 from forensics.report._losses import field, words
 from forensics.report.json_v1 import encoded
 from forensics.report.payload import Accounted, headed, read_payload
-from forensics.report.style import LABEL_CHARS, PLAIN, Style, markdown_table
+from forensics.report.style import PLAIN, Style, markdown_table
 from forensics.store.gather import issues_of
 from forensics.store.run import Run
 from forensics.store.schema import TABLES
@@ -71,4 +72,4 @@ def _text(summary: Summary, style: Style) -> Iterator[str]:
         first = summary.issues[0]
         count = say.plural(sum(i.count for i in summary.issues), "issue")
         yield from style.field("issues", printable(f"{count}, first: {first.source}: {first.message}"))
-    yield style.paint(f"{'store':<{LABEL_CHARS}}", "dim") + printable(summary.place)
+    yield whole("store", summary.place, style)

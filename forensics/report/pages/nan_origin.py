@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from forensics.analyses.checkpoints import why_unusable
+from forensics.analyses.nan.kind import told
 from forensics.io.safe_text import printable
 from forensics.model import Shape, Verdict
 from forensics.report._layout import Layout, markdown_facts, markdown_proof, proof, text_facts
@@ -16,16 +17,6 @@ if TYPE_CHECKING:
     from forensics.analyses.nan.origin import NanOrigin
 
 _EVIDENCE_SHOWN = 4
-_KINDS = {
-    "optimization_blowup": "the optimization blew up: the gradient norm rose before the first non-finite value",
-    "data_or_numerics": "one bad batch or an operation's numerics: nothing rose before the first non-finite value",
-    "loss_scale_collapse": "the fp16 loss scale collapsed: updates were skipped until nothing was left to scale",
-    "from_start": "non-finite from the first step on: initialization, data or configuration",
-    "from_resume": "non-finite from the first record after the resume: what was loaded, or the data it went on with",
-    "filtered_by_writer": "the writer prints another number for NaN, so the first bad step is the first sign of it",
-    "none": "every value that was read is finite",
-    "unknown": "no metric values were recognised",
-}
 _PAINTS: dict[str, Paint] = {"FINITE": "green", "RECOVERED": "green", "CANNOT SAY": "yellow", "NOT FINITE": "red"}
 
 
@@ -60,7 +51,7 @@ def kind_of(found: NanOrigin) -> tuple[str, str]:
     if found.kind == "unknown" and found.first_bad_metric is not None:
         return "NOT FINITE", "nothing that was logged tells what came before the first non-finite value"
     words = {"none": "FINITE", "unknown": "CANNOT SAY"}
-    return words.get(found.kind, "NOT FINITE"), _KINDS[found.kind]
+    return words.get(found.kind, "NOT FINITE"), told(found.kind)[1]
 
 
 def _facts(page: Page) -> Iterator[tuple[str, str]]:

@@ -8,10 +8,10 @@ from itertools import pairwise
 from forensics.analyses.evals.falls import masked
 from forensics.analyses.evals.results import Key, Row
 from forensics.case.evidence import number
-from forensics.model import Evidence, EvidenceRole, Locator
+from forensics.model import Evidence, Locator
 
 
-def result_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
+def result_evidence(row: Row) -> Evidence:
     """Evidence of one row of the evals table: task, metric, value and error."""
     error = "" if row["stderr"] is None else f" ± {row['stderr']:.3g}"
     at = "" if row["step"] is None else f" at step {row['step']}"
@@ -22,7 +22,6 @@ def result_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evid
         step=row["step"],
         name=f"{row['task']} {row['metric']}",
         value=row["value"],
-        role=role,
     )
 
 

@@ -50,9 +50,9 @@ def series_evidence(one: Series, *indices: int | None) -> tuple[Evidence, ...]:
     return tuple(metric_evidence(one.row(i), role) for i, role in zip(kept, roles, strict=False))
 
 
-def message_evidence(one: OomMessage, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
+def message_evidence(one: OomMessage) -> Evidence:
     """Show an out-of-memory message."""
-    return Evidence(one.source, one.locator, one.quote, one.step, one.rank, one.t_ns, one.code, role=role)
+    return Evidence(one.source, one.locator, one.quote, one.step, one.rank, one.t_ns, one.code)
 
 
 def onset_of(one: Series) -> Onset:
