@@ -266,21 +266,25 @@ WORKS = (
 )
 
 
-def cost(command: list[str], out: Path) -> tuple[float, float, int]:
-    """CPU seconds and peak MB of a command whose output goes to `out`, and its exit code.
+def compiled() -> dict[str, str]:
+    """Give an environment in which modules are compiled by the first that imports them, and kept.
 
-    Modules are compiled by the first that imports them and kept, as those of an installed package are: without that a
-    triage compiles 150 modules more than reading, half a second that no user pays.
+    So are those of an installed package: without that a triage compiles 150 modules more than reading, half a second
+    that no user pays.
     """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+def cost(command: list[str], out: Path) -> tuple[float, float, int]:
+    """CPU seconds and peak MB of a command whose output goes to `out`, and its exit code."""
     watch = (
         "import resource,subprocess,sys\n"
         "code = subprocess.run(sys.argv[2:], stdout=open(sys.argv[1], 'wb')).returncode\n"
         "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
         "print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, code)"
     )
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     printed = subprocess.run(
-        [sys.executable, "-c", watch, str(out), *command], capture_output=True, text=True, check=True, env=env
+        [sys.executable, "-c", watch, str(out), *command], capture_output=True, text=True, check=True, env=compiled()
     )
     cpu_s, peak_mb, code = printed.stdout.split()
     if int(code) not in {0, 1}:

@@ -83,9 +83,9 @@ def write_ranks(place: Path, ranks: int, lines: int) -> None:
 
 
 def read(run: Path, store: Path | None, jobs: int) -> Cost:
-    """Read a run in a process of its own."""
+    """Read a run in a process of its own, whose modules are compiled once and kept."""
     command = [sys.executable, "-c", _READ, run, store or "", str(jobs)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=growth.commands.compiled())
     return Cost(**json.loads(done.stdout))
 
 
