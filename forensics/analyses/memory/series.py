@@ -9,7 +9,7 @@ same records their difference is judged too: a leak makes `allocated` grow, frag
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -179,11 +179,12 @@ def series_of(run: Run) -> tuple[Series, ...]:
     every.sort(key=lambda pair: tuple((part is not None, part) for part in pair[0]))  # what is not known first
     fewest = sorted((len(rows) for _, rows in every), reverse=True)[:_MOST_SERIES][-1]
     capacity = capacity_of(run)
-    made = [_one(own, rows, capacity, index.table) for own, rows in every if len(rows) >= fewest][:_MOST_SERIES]
-    beside: dict[_Beside, list[Series]] = {}
+    kept = [(own, rows) for own, rows in every if len(rows) >= fewest][:_MOST_SERIES]
+    made = [_one(own, rows, capacity, index.table) for own, rows in kept]
+    beside: dict[tuple[_Beside, str], list[Series]] = {}
     for one in made:
-        beside.setdefault(_beside_of(one), []).append(one)
-    return tuple(_with_gap(one, beside[_beside_of(one)], capacity) for one in made)
+        beside.setdefault((_beside_of(one), one.meaning.quantity), []).append(one)
+    return tuple(_with_gap(one, _partner(one, beside), capacity) for one in made)
 
 
 def _series_of(index: Index) -> dict[_Own, list[int]]:
@@ -249,9 +250,8 @@ def printed_unit(y: Floats) -> float:
     return 0.0
 
 
-def _with_gap(one: Series, near: list[Series], capacity: Capacity) -> Series:
+def _with_gap(one: Series, partner: Series | None, capacity: Capacity) -> Series:
     """Add the shape of reserved less allocated memory, and the step at which reserved memory would be full."""
-    partner = next(_partners(one, near), None)
     held = _held(one, partner)
     reach = reach_of(held.form, held.x, held.y, capacity.room(held.meaning)) if held.form.grows else None
     if reach is not None and held.meaning.quantity in {"allocated", "peak_allocated"}:
@@ -292,8 +292,8 @@ def _beside_of(one: Series) -> _Beside:
     return one.source.rpartition("/")[0], one.rank, one.attempt, one.device
 
 
-def _partners(one: Series, near: list[Series]) -> Iterator[Series]:
-    """Its other half, of the same source first."""
+def _partner(one: Series, beside: Mapping[tuple[_Beside, str], Sequence[Series]]) -> Series | None:
+    """Its other half, of the same source first; `beside` are those of a folder by their quantities."""
     wanted = [b for low, high in GAPS for a, b in ((low, high), (high, low)) if a == one.meaning.quantity]
-    own_first = sorted(near, key=lambda other: other.source != one.source)
-    yield from (other for quantity in wanted for other in own_first if other.meaning.quantity == quantity)
+    near = next((found for quantity in wanted if (found := beside.get((_beside_of(one), quantity)))), ())
+    return min(near, key=lambda other: other.source != one.source, default=None)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+from forensics.analyses.memory import series as memory_series
 from forensics.analyses.memory.capacity import beside_reserved, capacity_of
 from forensics.analyses.memory.ranks import imbalances
 from forensics.analyses.memory.series import Series, printed_unit, series_of
@@ -126,6 +128,21 @@ def test_a_leak_is_read_from_both_curves_and_fragmentation_too() -> None:
     assert reading_of(series(leak, "mem_allocated_gib")).thumb == "fragmentation"
     assert reading_of(series(gap, "mem_allocated_gib")).words == "fragmentation"
     assert reading_of(series(gap, "mem_reserved_gib")).words == "fragmentation"
+
+
+def test_of_more_series_than_are_judged_no_other_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_of: list[str] = []
+
+    def counted(own: tuple[str, int | None, int, str], *rest: Any) -> Series:
+        made_of.append(own[0])
+        return one(own, *rest)
+
+    one = memory_series._one  # type: ignore[attr-defined]
+    monkeypatch.setattr(memory_series, "_MOST_SERIES", 2)
+    monkeypatch.setattr(memory_series, "_one", counted)
+    short = frame("mem_reserved_gib", LEVEL[:-1], steps=STEPS[:-1], source="a.log")
+    long = [frame("mem_reserved_gib", LEVEL, source=f"{name}.log") for name in "bcd"]
+    assert [one.source for one in series_of(made(short, *long))] == ["b.log", "c.log"] == made_of
 
 
 def test_a_store_with_a_file_for_each_metric_has_the_gap_between_two_files() -> None:
