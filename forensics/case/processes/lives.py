@@ -119,8 +119,9 @@ def boundaries(run: Run) -> tuple[Boundary, ...]:
     """List the restarts of a run, each with the life that it went on from."""
     every = lives(run)
     found: list[Boundary] = []
-    for i, life in enumerate(every):
-        mine = [e for e in every[:i] if e.source == life.source and e.rank == life.rank]
+    before: dict[tuple[str, int | None], list[Life]] = {}
+    for life in every:
+        mine = before.setdefault((life.source, life.rank), [])
         parent = _parent(life, mine)
         if parent is None and not mine and len(every) <= _MANY:
             parent = _parent(life, [e for e in every if _is_earlier(e, life)])
@@ -129,6 +130,7 @@ def boundaries(run: Run) -> tuple[Boundary, ...]:
             found.append(_boundary(parent, life, fork=fork))
         elif mine:
             found.append(Boundary(mine[-1], life, "stage" if _has_reached(run, mine[-1], life) else "scratch"))
+        mine.append(life)
     ends = marks_of(run)
     return tuple(replace(edge, kind="stage") if _has_finished(ends, edge) else edge for edge in found)
 
