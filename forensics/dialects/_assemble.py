@@ -221,11 +221,11 @@ def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:
     for batch in batches:
         if batch.values is not None and batch.values.height:
             owners = flat[keep][(batch.values["row"] + base).cast(pl.UInt32)]
-            parts.append(pl.concat([owners, batch.values.drop("row")], how="horizontal"))
+            parts.append(owners.hstack(batch.values.drop("row")))
         base += batch.meta.height
     if not parts:
         return pl.DataFrame(schema=_METRICS)
-    rows = pl.concat(parts)
+    rows = parts[0] if len(parts) == 1 else pl.concat(parts)
     return rows if rows["seq"].is_sorted() else rows.sort("seq", maintain_order=True)
 
 

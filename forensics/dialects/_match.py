@@ -253,7 +253,7 @@ def _again(texts: list[str], times: int) -> pl.Series:
     """The texts one after another, so many times over."""
     if times <= _FEW:
         return pl.Series(texts * times, dtype=pl.String)
-    return pl.Series(texts).gather(as_column(np.tile(np.arange(len(texts), dtype=np.uint32), times)))
+    return pl.Series(texts)[as_column(np.tile(np.arange(len(texts), dtype=np.uint32), times))]
 
 
 def _name(line: Line, printed: str) -> Name | None:

@@ -417,7 +417,7 @@ def _joined(columns: list[pl.Series]) -> pl.Series:
 
 
 def _of(column: pl.Series, rows: Rows | None) -> pl.Series:
-    return column if rows is None else column.gather(as_column(rows))
+    return column if rows is None else column[as_column(rows)]  # no query
 
 
 def _series(name: str, even: Even, rows: Rows | None = None, kind: type[np.integer[Any]] = np.int64) -> pl.Series:

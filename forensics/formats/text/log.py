@@ -157,13 +157,11 @@ def _write(out: Out, tables: dict[str, pl.DataFrame], rank: int | None, attempt:
             file_rank = pl.lit(rank, dtype=pl.Int64)
             frame = rows.with_columns(rank=pl.coalesce("rank", file_rank, "speaker")).drop("speaker")
         elif "rank" in frame.columns and rank is not None:
-            own = pl.lit(rank, dtype=pl.Int64)
-            named = (
-                pl.col("code").is_in([elastic.FAILURE, *speaking_of("named")])
-                if "code" in frame.columns
-                else pl.lit(value=False)
-            )
-            frame = frame.with_columns(rank=pl.when(named).then(pl.col("rank").cast(pl.Int64)).otherwise(own))
+            own = pl.Series("rank", [rank], dtype=pl.Int64).new_from_index(0, frame.height)
+            if "code" in frame.columns:
+                named = frame["code"].is_in([elastic.FAILURE, *speaking_of("named")])
+                own = frame["rank"].cast(pl.Int64).zip_with(named, own) if named.any() else own
+            frame = frame.with_columns(own)
         if "attempt" in frame.columns and attempt:
             frame = frame.with_columns(pl.col("attempt") + attempt)
         out.rows(table, frame)
