@@ -132,9 +132,9 @@ class Matcher:
         self._held = [_Held(d, Learned(calendar or Calendar(), learn_from)) for d in dialects]
         #: In which order rows were given, where they count restarts.
         self.drained: list[Drained] = []
-        needles = tuple(line.needle for d in dialects for line in d.lines)
+        self.needles = tuple(dict.fromkeys(line.needle for d in dialects for line in d.lines))
         #: Finds every line that any of the dialects may read; None when one of them has no literal.
-        self.pattern = None if "" in needles else _lines.alternation(needles)
+        self.pattern = None if "" in self.needles else _lines.alternation(self.needles)
 
     def take(self, printed: pl.DataFrame) -> tuple[pl.DataFrame, _lines.Ints]:
         """Read the segments (columns seq, line, byte, text as printed) whose layout is known.

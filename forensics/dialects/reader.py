@@ -108,7 +108,7 @@ class Reader:
 
     def _chosen(self, cut: _lines.Cut) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Segments that may hold a signature, and those that a dialect may read in the general way."""
-        printed, quiet = self._matcher.take(cut.select(self._matcher.pattern))
+        printed, quiet = self._matcher.take(cut.select(self._matcher.pattern, literals=self._matcher.needles))
         crowded = len(quiet) > cut.height * _CROWD
         suspects = cut.select(self._pattern, but=quiet if crowded else None, literals=signatures.literals())
         tasks, lead = self._begins.tasks, self._begins.lead

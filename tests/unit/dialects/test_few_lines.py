@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -56,6 +57,29 @@ def test_lines_with_a_literal_are_those_that_the_pattern_of_literals_finds(heigh
     found = cut.select(_lines.alternation(literals), literals=literals)
     assert found["line"].to_list() == [line for line in range(1, 3 * height + 1) if line % 3 != 1]
     assert found.equals(cut.select(_lines.alternation(literals)))
+
+
+SHAPES = 32
+
+
+@pytest.mark.parametrize("words", [["none"], [f"{chr(97 + n)}{chr(98 + n % 20)}" for n in range(SHAPES + 3)]])
+@pytest.mark.parametrize("more", ["", "x" * 1_001])
+def test_literals_with_digits_are_found_as_written_in_few_shapes_of_lines_and_in_many(
+    words: list[str], more: str
+) -> None:
+    lines = [*(f"{word} 1{more}" for word in words), "exit code 137", "exit code 138", "exit code 13", "Code 137 ü"]
+    literals = ("code 137", "EI0002", "ü")
+    cut = _lines.Cut("\n".join(lines).encode())
+    found = cut.select(_lines.alternation(literals), literals=literals)
+    assert found["text"].to_list() == ["exit code 137", "Code 137 ü"]
+    assert found.equals(cut.select(_lines.alternation(literals)))
+
+
+def test_a_block_without_a_literal_gives_no_line_and_neither_do_lines_that_are_left_out() -> None:
+    cut = _lines.Cut(b"loss 1\nCUDA error 2\n")
+    assert not cut.select("EI0002", literals=("EI0002",)).height
+    assert not cut.select("CUDA", but=np.array([1]), literals=("CUDA",)).height
+    assert not cut.select("CUDA", but=np.array([0, 1]), literals=("CUDA",)).height
 
 
 @pytest.mark.parametrize("lines", [2, 1_001])
