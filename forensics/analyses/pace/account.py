@@ -33,6 +33,7 @@ _SPREAD = 2.0  # times the median pause: one that is far longer than the others 
 _IN_PAUSES = frozenset({"stalls", "pauses"})  # what they cost shows in a mean, not in a median
 _HALF, _ALL_SLOWER = 1.5, 0.75  # times the time of the fastest tenth before, and the share of `z` that suffices then
 _BY_LEVEL = frozenset({"jump", "ramp"})
+_PIECE = 1_000_000  # so many records are looked at together: 8 MB for each number of them
 _UNITS_OF_WORK = frozenset({"token", "sample", "token/device", "position"})
 
 
@@ -278,15 +279,16 @@ def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
 
 def _over_usual(series: Steady, passed: Steps) -> tuple[Floats, float]:
     """The time that each record takes beyond the level around it, and the whole time."""
-    took, usual = series.seconds * passed, np.exp(series.spikes.base)
+    took, base = series.seconds * passed, series.spikes.base
     whole = float(took.sum())
-    took -= np.multiply(usual, passed, out=usual)
+    for first in range(0, len(took), _PIECE):
+        took[first : first + _PIECE] -= np.exp(base[first : first + _PIECE]) * passed[first : first + _PIECE]
     return took.clip(min=0.0, out=took), whole
 
 
 def _beside(over: Floats, marked: Flags) -> tuple[float, Steps]:
     """Time that marked records take beyond what others do, and where: the slowest of each run of marked neighbours."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], marked.astype(np.int8), [0]])))
+    edges = np.flatnonzero(np.diff(marked, prepend=False, append=False))
     runs = edges.reshape(-1, 2)
     if not len(runs) or marked.all():
         return 0.0, np.zeros(0, dtype=np.int64)
