@@ -8,6 +8,8 @@ from forensics.analyses.pace.pauses import Steps
 from forensics.stats.spread import Floats, median_of
 
 _FEWEST, _STEEP, _POSITIVE = 60, -0.7, 0.98
+#: So many records are looked at together: of millions, what is made of each takes as much memory as they do.
+_PIECE = 1_000_000
 
 
 def is_running_average(values: Floats, counts: Steps) -> bool:
@@ -29,7 +31,12 @@ def is_running_average(values: Floats, counts: Steps) -> bool:
 
 def is_of_times(values: Floats, counts: Steps) -> bool:
     """Whether values can be averages since the start: what went into them, after the first tenth, took time."""
-    return float(np.mean(undone(values, counts)[len(values) // 10 :] > 0)) >= _POSITIVE
+    late, above = len(values) // 10, 0
+    for first in range(late, len(values), _PIECE):
+        before = max(first - 1, 0)
+        times = undone(values[before : first + _PIECE], counts[before : first + _PIECE])
+        above += int(np.count_nonzero(times[first - before :] > 0))
+    return len(values) > late and above / (len(values) - late) >= _POSITIVE
 
 
 def _dies_out(moves: Floats, place: Floats) -> bool:
