@@ -18,6 +18,8 @@ SINGLE, OFTEN = len(_POWERS), len(_POWERS) + 1
 _LARGEST = np.iinfo(np.int32).max
 #: A number is held beside the words where each is that of so many rows.
 _REPEATED = 16
+#: So many numbers are read at a time: their powers of ten take as much memory as they do.
+_PIECE = 1_000_000
 
 
 class Worded(Struct, frozen=True, eq=False):
@@ -48,7 +50,10 @@ def worded(values: Floats) -> Worded | None:
 
 def read(words: NDArray[np.int32], kinds: NDArray[np.uint8], often: Floats) -> Floats:
     """Give numbers back."""
-    found = words / _POWERS.take(kinds, mode="clip")
+    found = np.empty(len(words))
+    for first in range(0, len(words), _PIECE):
+        powers = _POWERS.take(kinds[first : first + _PIECE], mode="clip")
+        np.divide(words[first : first + _PIECE], powers, out=found[first : first + _PIECE])
     for kind, numbers in ((SINGLE, words.view(np.float32)), (OFTEN, None)):
         own = kinds == kind
         if own.any():
