@@ -214,8 +214,9 @@ def _quartiles(around: Floats, places: Steps) -> Floats:
 
 def excess(logs: Floats, found: Spikes) -> Floats:
     """Time that each upward spike adds, in units of the level around it; 0 elsewhere, at most ten."""
-    off = np.expm1(np.clip(logs - found.base, 0.0, log(11)))
-    return np.where(found.high(logs), off, 0.0)
+    added, high = np.zeros(len(logs)), found.high(logs)
+    added[high] = np.expm1(np.clip(logs[high] - found.base[high], 0.0, log(11)))
+    return added
 
 
 def share_of_time(seconds: Floats, flags: Flags) -> float:
