@@ -16,6 +16,7 @@ from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, number, proof, rule
+from forensics.rules.learning.vanishing import VANISHING, vanished
 from forensics.stats.spread import median_of, quantiles_of
 
 #: Values by which a setting says that the data are real.
@@ -61,7 +62,7 @@ FLAT = Flat()
 @rule("LRN005 loss-not-decreasing", "metrics facts", causal="symptom")
 def no_decrease(run: Run, cfg: Flat) -> Findings:
     """Find the longest training loss that never fell."""
-    if reinforced(run):
+    if reinforced(run) or vanished(run, VANISHING) is not None:
         return
     known = [(one.curve, one.trend) for one in losses(run) if not one.curve.ends_nonfinite and one.trend is not None]
     if not known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp
 from typing import TYPE_CHECKING
 
 import pytest
@@ -240,3 +241,11 @@ def test_evaluations_apart_are_told_where_the_base_model_names_its_size(
     log = trainer(240, supervised(240), evals=noisy(lambda _: level, 0.02))
     folder = written(tmp_path, {"train.log": log, "config.yaml": "model_name_or_path: meta-llama/Llama-3.1-8B\n"})
     assert (report(folder).verdict.cause or "") == cause
+
+
+@pytest.mark.parametrize(("decay", "cause"), [(25.0, "vanishing_gradients"), (1e9, "not_learning")])
+def test_a_loss_that_never_fell_is_the_gradients_where_they_vanish(tmp_path: Path, decay: float, cause: str) -> None:
+    norm = noisy(lambda n: 0.9 * exp(-n / decay) + 1e-9, 1e-9)
+    log = steps(300, loss=noisy(lambda _: 6.3, 0.003), grad_norm=norm, lr=lambda _: 1e-3)
+    verdict = report(written(tmp_path, {"train.log": log})).verdict
+    assert verdict.cause == cause
