@@ -17,8 +17,10 @@ def same_place(epochs: Floats, begins: np.ndarray) -> np.ndarray:
 
     `epochs` are the epochs of all records in order, shape (n,), NaN where none is printed; `begins` are positions in
     it. A place is as wide as the share of an epoch that lies between two records, or as the unit in which epochs are
-    printed; the very begin of an epoch is none. Empty when not even two epochs share one.
+    printed; the very begin of an epoch is none. Empty when not even two epochs share one. Epochs that are counted in
+    whole numbers get the place of a record in its epoch as their fraction.
     """
+    epochs = _with_places(epochs)
     nothing = begins[:0]
     gaps = np.diff(epochs[np.isfinite(epochs)])
     if len(epochs) < _MIN_RECORDS or not (gaps > 0).any():
@@ -38,6 +40,21 @@ def same_place(epochs: Floats, begins: np.ndarray) -> np.ndarray:
         if len(first) >= _MIN_EPOCHS:
             return begins[near][np.sort(first)]
     return nothing
+
+
+def _with_places(epochs: Floats) -> Floats:
+    """Epochs of whole numbers with a fraction: the place of each record among those of its epoch, in print order.
+
+    The longest epoch is a whole one; each is printed in one stretch, or the numbers stay as they are.
+    """
+    known = epochs[np.isfinite(epochs)]
+    if len(known) < len(epochs) or (known != np.floor(known)).any():
+        return epochs
+    begins = np.flatnonzero(np.diff(epochs, prepend=np.nan) != 0)
+    if (np.diff(epochs[begins]) <= 0).any():
+        return epochs
+    lengths = np.diff(begins, append=len(epochs))
+    return epochs + (np.arange(len(epochs)) - np.repeat(begins, lengths)) / max(lengths.max(initial=1), 1)
 
 
 def _unit(epochs: Floats) -> float:

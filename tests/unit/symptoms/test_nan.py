@@ -85,6 +85,13 @@ def test_a_nan_at_other_places_of_the_epochs_names_no_sample(tmp_path: Path) -> 
     assert report(run).verdict.cause == "transient"
 
 
+@pytest.mark.parametrize(("again", "cause"), [(257, "bad_sample"), (289, "transient")])
+def test_epochs_of_whole_numbers_give_the_place_by_their_records(tmp_path: Path, again: int, cause: str) -> None:
+    loss = at({57, again}, noisy(falling(1.9, 0.9), 0.03))
+    run = written(tmp_path, {"train.log": steps(300, epoch=lambda n: n // 100, loss=loss)})
+    assert report(run).verdict.cause == cause
+
+
 HOOKS = """\
 ⚠  non-finite in layers.7.attn: NaN=False Inf=True
 ⚠  non-finite in layers.7: NaN=True Inf=True
