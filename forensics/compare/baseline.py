@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from forensics.analyses.evals.settings import Unlike
 from forensics.compare.config.audit import Difference
 from forensics.compare.evals.comparison import Pair, compare_all
 from forensics.compare.evals.words import cause_of
@@ -25,6 +26,14 @@ def against(run: Run, *bases: Run) -> Run:
     schema = dict(TABLES["comparisons"])
     frame = conform("comparisons", pl.DataFrame(rows, schema=schema) if rows else pl.DataFrame(schema=schema))
     return Run(run.name, {**run.frames, "comparisons": frame.lazy()}, bases)
+
+
+def _each_once(blocks: Sequence[Unlike]) -> list[str]:
+    """What differs, in words, the first of each name: a harness and its task both state how they decode."""
+    words: dict[tuple[str | None, str], str] = {}
+    for one in blocks:
+        words.setdefault((one.task, one.name), one.words)
+    return list(words.values())
 
 
 def _row(pair: Pair, base: str, cause: Difference | None) -> Mapping[str, Any]:
@@ -46,7 +55,7 @@ def _row(pair: Pair, base: str, cause: Difference | None) -> Mapping[str, Any]:
         "base_n": pair.base["n"],
         "p": pair.p_holm,
         "worse": pair.worse,
-        "blocks": "; ".join(u.words for u in pair.settings.blocks[:4]) or None,
+        "blocks": "; ".join(_each_once(pair.settings.blocks)[:4]) or None,
     }
     if cause is None or not pair.significant:
         return row

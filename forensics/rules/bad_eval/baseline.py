@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from forensics.analyses.evals.falls import fall_between
 from forensics.analyses.evals.results import Row
+from forensics.patterns import lazily
 from forensics.rules.bad_eval._results import name_of
 from forensics.rules.bad_eval.falls import Fallen
 from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
@@ -17,6 +18,9 @@ _CAUSES = {
     "decoding": "eval_settings_change",
     "evaluation settings": "eval_settings_change",
 }
+
+#: Two states of the code, the one of the baseline first.
+_COMMITS = lazily(r" (?P<good>[0-9a-f]{7,64}) → (?P<bad>[0-9a-f]{7,64})$")
 
 
 class Worse(Struct, frozen=True):
@@ -38,6 +42,8 @@ def worse_than_baseline(run: Run, cfg: Worse) -> Findings:
     if row["cause"]:
         likely, cause = f"{row['family']}: {row['cause']}", _CAUSES.get(row["family"], "training_differs")
         undo = f"undo {row['cause']} ({row['family']}) and evaluate again"
+        if commits := _COMMITS.search(row["cause"]):
+            undo = f"find the commit that made it worse: git bisect start {commits['bad']} {commits['good']}"
     told = [_at(row["cause_source"], row["cause_line"], row["cause"])] if row["cause_source"] else []
     yield worse_than_baseline.finding(
         f"{name_of(row)} is {row['value']:.4g}, in the baseline {row['base_value']:.4g};"

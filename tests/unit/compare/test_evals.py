@@ -230,6 +230,36 @@ def test_a_triage_with_a_baseline_says_that_it_is_worse_and_why(tmp_path: Path) 
     assert report.verdict.shape is Shape.BAD_EVAL
 
 
+@pytest.mark.parametrize(
+    ("setting", "step"),
+    [
+        (("git_commit", "4f1c9aa", "b20e771"), "git bisect start b20e771 4f1c9aa"),
+        (("torch_version", "2.4.1", "2.5.0"), "Undo "),
+    ],
+)
+def test_between_two_commits_the_one_that_made_it_worse_is_searched(
+    tmp_path: Path, setting: tuple[str, str, str], step: str
+) -> None:
+    name, good, bad = setting
+    base = write(tmp_path / "good", made.version_04(), config={name: good})
+    cand = write(tmp_path / "bad", made.version_04(shift=-0.08), config={name: bad})
+    report = pipeline.report_of(against(pipeline.ingest_run(cand), pipeline.ingest_run(base)))
+    (found,) = (f for f in report.findings if f.rule == "EVL020")
+    assert step in found.next[0]
+
+
+def test_a_setting_that_harness_and_task_both_state_is_told_once(tmp_path: Path) -> None:
+    documents = [made.version_04(), made.version_04()]
+    for document, heat in zip(documents, (0.0, 0.9), strict=True):
+        document["config"]["gen_kwargs"] = f"temperature={heat:g}"
+        for task in document["configs"].values():
+            task.update(output_type="generate_until", generation_kwargs={"temperature": heat})
+    base, cand = (write(tmp_path / name, doc) for name, doc in zip(("good", "bad"), documents, strict=True))
+    report = pipeline.report_of(against(pipeline.ingest_run(cand), pipeline.ingest_run(base)))
+    (found,) = (f for f in report.findings if f.rule == "EVL021")
+    assert found.title.count("temperature") == 1
+
+
 def test_a_triage_with_a_baseline_evaluated_otherwise_gives_no_p(tmp_path: Path) -> None:
     base = write(tmp_path / "good", made.version_04(shots=5))
     cand = write(tmp_path / "bad", made.version_04(shift=-0.08))
