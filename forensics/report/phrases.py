@@ -82,7 +82,17 @@ def lead(report: Report) -> Finding | None:
     """Give the finding that the verdict rests on; of a run without one, the most severe and certain finding."""
     if report.verdict.lead is not None:
         return report.findings[report.verdict.lead]
-    return min(report.findings, key=lambda f: (-f.severity.rank, -f.confidence.rank), default=None)
+    return next(iter(notes(report)), None)
+
+
+def notes(report: Report) -> list[Finding]:
+    """What is worth a look in a run that nothing is found wrong with, the most severe and certain first.
+
+    Where nothing can be said of it, all that is at least likely is part of the answer.
+    """
+    ranked = sorted(report.findings, key=lambda f: (-f.severity.rank, -f.confidence.rank))
+    many = report.verdict.outcome is Outcome.CANNOT_SAY
+    return ranked[:1] + [f for f in ranked[1:] if many and f.confidence is not Confidence.LOW]
 
 
 def unseen(report: Report) -> tuple[str, ...]:

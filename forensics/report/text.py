@@ -48,13 +48,14 @@ class _Room(Struct, frozen=True):
     link: int = 2
     other: int = 2
     names: int = 2
+    notes: int = 1
     unseen: int = 2
     lost: int = 3
 
 
 #: Tried in turn until the page fits; the last, with the parts that are always one line, makes 25 at most.
 _ROOMS = (
-    _Room(confirm=2),
+    _Room(confirm=2, notes=3),
     _Room(),
     _Room(evidence=2, quote=2, fixes=3, record=2, link=1, other=1, unseen=1),
     _Room(evidence=2, quote=2, fixes=3, record=2, links=0, other=1, unseen=1),
@@ -158,7 +159,8 @@ def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:
     if finding is None:
         return
     if report.verdict.lead is None:  # nothing was found wrong: this is only worth a look
-        yield from style.field("note", printable(f"{finding.title} ({finding.evidence[0].place})"), most=room.headline)
+        for note in say.notes(report)[: room.notes]:
+            yield from style.field("note", printable(f"{note.title} ({note.evidence[0].place})"), most=room.headline)
         return
     why = [*style.field("why", printable(finding.because))] if finding.because else []
     if style.verbose or len(why) <= room.why:  # half a reason is none

@@ -159,3 +159,14 @@ def test_half_above_guessing_is_too_much_for_a_first_loss(tmp_path: Path, first:
 def test_a_loss_summed_over_tokens_is_no_bad_start(tmp_path: Path, last: float, outcome: str) -> None:
     files = run(300, fresh(300, loss=noisy(falling(148.0, last, 30.0), 0.1)))
     assert report(written(tmp_path, files)).verdict.outcome.value == outcome
+
+
+@pytest.mark.parametrize(("end", "told_of"), [("", True), (DONE, False)])
+def test_where_nothing_can_be_said_all_that_is_likely_is_noted(tmp_path: Path, end: str, *, told_of: bool) -> None:
+    first, again = noisy(falling(3.0, 2.0), 0.03), noisy(falling(3.0, 2.0), 0.03, seed=1)
+    lines = steps(240, loss=again).splitlines(keepends=True)[150:]
+    log = steps(200, loss=first) + "Resuming from checkpoint out/step_150 at step 150\n" + "".join(lines) + end
+    text = told(written(tmp_path, {"train.log": log}))
+    assert text.startswith("HEALTHY" if end else "CANNOT SAY")
+    assert "note 50 steps were done twice" in text
+    assert ("note steps done twice differ: step 151" in text) is told_of
