@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
@@ -41,9 +41,25 @@ def world(run: Run) -> frozenset[int]:
         found.update(listed(text))
     found.update(range(_size(run)))
     stated = _stated(run)
-    if found and len(found) == stated - 1:  # rank 0 often prints without a rank, and of more not all are heard of
+    # rank 0 often prints without a rank, and of more not all are heard of
+    if (found and len(found) == stated - 1) or ranks_in_group(run):
         found.update(range(stated))
     return frozenset(rank for rank in found if 0 <= rank < MOST_RANKS)
+
+
+@derived
+def ranks_in_group(run: Run) -> Mapping[tuple[str, int], int]:
+    """The rank in its group of each line that says no other, by source and line; empty where groups may be parts.
+
+    Old versions of PyTorch print no other rank. Groups that share out a job have half of its ranks at most, so one in
+    which more of them are heard of is all of it.
+    """
+    told = pl.col("rank").is_null() & pl.col("attrs").str.contains('"group_rank"', literal=True)
+    rows = run.scan("events").filter(told, pl.col("line").is_not_null()).select("source", "line", "attrs").collect()
+    found = {(source, line): int(json.loads(attrs)["group_rank"]) for source, line, attrs in rows.iter_rows()}
+    size = max(_size(run), _stated(run)) if found else 0
+    whole = 2 * len(set(found.values())) > size > max(found.values(), default=0)
+    return found if whole else {}
 
 
 def _size(run: Run) -> int:

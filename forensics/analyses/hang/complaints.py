@@ -16,6 +16,7 @@ from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.launchers import follows
 from forensics.case.errors.timeline import is_before
+from forensics.case.world import ranks_in_group
 from forensics.knowledge.errors import speaking_of, starting, telling
 from forensics.knowledge.signals import is_silent
 from forensics.store.run import Run, derived
@@ -62,9 +63,15 @@ def complaints(run: Run) -> Complaints:
 
 @derived
 def placed(run: Run) -> tuple[Failure, ...]:
-    """Give the standing errors, those inside a launcher's failure block with the rank of the block."""
-    blocks = _blocks(run)
-    return tuple(f if f.rank is not None else replace(f, rank=_rank_at(blocks, f)) for f in standing(run))
+    """Give the standing errors, those inside a launcher's failure block with the rank of the block.
+
+    One that says only its rank inside a group has that rank where the group can be none but the whole job.
+    """
+    blocks, grouped = _blocks(run), ranks_in_group(run)
+    return tuple(
+        f if f.rank is not None else replace(f, rank=grouped.get((f.source, f.at), _rank_at(blocks, f)))
+        for f in standing(run)
+    )
 
 
 def _consequence(run: Run, failure: Failure) -> bool:

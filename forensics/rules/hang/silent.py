@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics.analyses.hang.collectives import recorded
-from forensics.analyses.hang.complaints import Complaints, complaints
+from forensics.analyses.hang.complaints import Complaints, complaints, placed
 from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import exits
-from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import ranks_do, ranks_text
@@ -80,7 +79,7 @@ def _proof(run: Run, said: Complaints, ranks: tuple[int, ...]) -> tuple[Evidence
 @rule("HNG001 log-says-hang", RANKS, severity="error", confidence="medium")
 def log_says_hang(run: Run) -> Findings:
     """Find time-outs that ended the run, and the ranks that did not report one."""
-    found = in_order(f for f in standing(run) if f.shape == "hang")
+    found = in_order(f for f in placed(run) if f.shape == "hang")
     if not found:
         return
     first = found[0]

@@ -170,3 +170,15 @@ def test_where_nothing_can_be_said_all_that_is_likely_is_noted(tmp_path: Path, e
     assert text.startswith("HEALTHY" if end else "CANNOT SAY")
     assert "note 50 steps were done twice" in text
     assert ("note steps done twice differ: step 151" in text) is told_of
+
+
+@pytest.mark.parametrize(("start", "cause"), [(0, "data_position_lost"), (150, "")])
+def test_samples_that_are_counted_anew_after_a_resume_are_a_position_that_was_lost(
+    tmp_path: Path, start: int, cause: str
+) -> None:
+    first = steps(150, loss=noisy(falling(3.0, 2.0), 0.03), samples_seen=lambda n: 512 * (n + 1))
+    second = "".join(
+        f"step={151 + n} loss={2 - n / 1000:.4f} samples_seen={512 * (start + n + 1)}\n" for n in range(60)
+    )
+    log = first + "Resuming from checkpoint out/step_150 at step 150\n" + second + DONE
+    assert report(written(tmp_path, {"train.log": log})).verdict.cause == cause

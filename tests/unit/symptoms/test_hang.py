@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from forensics.model import Shape
 from tests.unit.symptoms.kit import report, told, written
+from tests.unit.symptoms.logs import falling, steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,3 +171,21 @@ def test_times_of_day_tell_how_long_a_job_was_silent_before_its_limit(
     page = told(written(tmp_path, {"slurm-4711.out": of_day(minutes) + stopped}))
     assert page.startswith(outcome)
     assert ("Nothing was trained in the last 169 minutes" in page) == (minutes == 90)
+
+
+@pytest.mark.parametrize(
+    ("complaining", "size", "culprits"),
+    [((0, 1, 2, 3, 4, 5, 7), 8, (6,)), ((0, 1, 2, 3), 8, ()), ((0, 1, 2, 3, 4, 5, 7), None, ())],
+)
+def test_ranks_of_a_group_are_those_of_the_job_where_it_can_be_no_part_of_it(
+    tmp_path: Path, complaining: tuple[int, ...], size: int | None, culprits: tuple[int, ...]
+) -> None:
+    lines = [
+        f"[E ProcessGroupNCCL.cpp:474] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL("
+        "SeqNum=4410, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600031 milliseconds before timing out.\n"
+        for rank in complaining
+    ]
+    begin = f"world_size: {size}\n" if size else ""
+    log = begin + steps(60, loss=falling(3.0, 2.0)) + "".join(lines)
+    verdict = report(written(tmp_path, {"job.out": log})).verdict
+    assert (verdict.shape, verdict.culprits) == (Shape.HANG, culprits)
