@@ -14,10 +14,10 @@ from forensics.store.run import Run
 class Schedule(Struct, frozen=True):
     """One logged learning rate: all indices are positions in `curve`.
 
-    `peak` is its highest value, first reached at `top`; `zeros` the share of records that are exactly zero;
-    `dead` the first position of the zeros at the end (the length where there are none), `before_dead` the last value
-    before them. `ups` are the positions whose value is above the one before
-    by more than `JUMP` times where the rate did not rise just before; the stairs of a warm-up do not count.
+    `peak` is its highest value, first reached at `top`; `zeros` the share of records that are zero, or at most
+    `NOTHING` of the peak; `dead` the first position of those at the end (the length where there are none),
+    `before_dead` the last value before them. `ups` are the positions whose value is above the one before by more than
+    `JUMP` times where the rate did not rise just before; the stairs of a warm-up do not count.
     """
 
     curve: Curve
@@ -31,6 +31,8 @@ class Schedule(Struct, frozen=True):
 
 #: From one record to the next a schedule hardly doubles after its peak.
 JUMP = 1.5
+#: A weight of fp32 has seven digits: no step at a billionth of the peak changes it.
+NOTHING = 1e-9
 #: A warm-up that is printed more often than it changes is a flight of at least this many like stairs.
 _STAIRS = 3
 
@@ -39,14 +41,14 @@ def schedule_of(curve: Curve) -> Schedule:
     """Read one curve of learning rates."""
     v = curve.values
     top = int(np.argmax(v))
-    alive = np.flatnonzero(v != 0)
+    alive = np.flatnonzero(v > NOTHING * v[top])
     dead = int(alive[-1]) + 1 if len(alive) else 0
     rising = np.flatnonzero(v[1:] / JUMP > v[:-1]) + 1
     return Schedule(
         curve=curve,
         peak=float(v[top]),
         top=top,
-        zeros=float((v == 0).mean()),
+        zeros=float((v <= NOTHING * v[top]).mean()),
         dead=dead,
         before_dead=float(v[dead - 1]) if dead else 0.0,
         ups=_ups(curve, rising) if len(rising) else (),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from forensics.analyses.learning.losses import judged
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_of
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.end_markers import marks_of
@@ -42,6 +43,12 @@ def ended_early(schedule: Schedule, limits: Zero) -> bool:
     if schedule.peak <= 0 or left < max(limits.few, limits.early * len(v)):
         return False
     return schedule.before_dead > limits.abrupt * schedule.peak or schedule.peak >= limits.units * _unit(v)
+
+
+def spent(run: Run, limits: Zero) -> bool:
+    """Whether a rate is zero for the last half of the run or more, after it was not."""
+    every = [schedule_of(curve) for curve in judged(run, "lr") if len(curve) > limits.few]
+    return any(2 * s.dead <= len(s.curve) and ended_early(s, limits) for s in every)
 
 
 def _unit(values: np.ndarray) -> float:

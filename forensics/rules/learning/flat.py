@@ -10,6 +10,7 @@ from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured, number_of
 from forensics.analyses.learning.objective import ADAPTER, FULL, improved, paired, regime_of, reinforced, tuned
+from forensics.analyses.learning.rate import Zero, spent
 from forensics.analyses.learning.still import has_idle_score
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
@@ -62,7 +63,7 @@ FLAT = Flat()
 @rule("LRN005 loss-not-decreasing", "metrics facts", causal="symptom")
 def no_decrease(run: Run, cfg: Flat) -> Findings:
     """Find the longest training loss that never fell."""
-    if reinforced(run) or vanished(run, VANISHING) is not None:
+    if reinforced(run) or vanished(run, VANISHING) is not None or spent(run, Zero()):
         return
     known = [(one.curve, one.trend) for one in losses(run) if not one.curve.ends_nonfinite and one.trend is not None]
     if not known:

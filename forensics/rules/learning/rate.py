@@ -39,7 +39,8 @@ def lr_zero(run: Run, cfg: Zero) -> Findings:
         return
     for s in every:
         if ended_early(s, cfg):
-            yield _zero(s, s.dead, Severity.WARNING, f"zero from {at_step(s.curve.step(s.dead))} to the end")
+            words = "next to nothing" if s.curve.values[s.dead] else "zero"
+            yield _zero(s, s.dead, Severity.WARNING, f"{words} from {at_step(s.curve.step(s.dead))} to the end")
             return
 
 

@@ -126,3 +126,34 @@ def test_a_missing_pad_token_is_answered_with_the_key_that_sets_it(tmp_path: Pat
     line = "ValueError: Asking to pad but the tokenizer does not have a padding token. Please select one\n"
     page = told(written(tmp_path, raised(line, log="")))
     assert 'special_tokens: {pad_token: "<|endoftext|>"}' in page
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        (
+            "FloatingPointError: Fatal error: gradients are inconsistent between workers.",
+            "choose another data-parallel backend",
+        ),
+        ("KeyError: Parameter containing:", "Make the optimizer when the model is on its device"),
+        ("RuntimeError: (Unavailable) Memory map failed when create shared memory.", "docker run --shm-size=16g"),
+        (
+            "OSError: (External) Rccl error, unhandled system error (at nccl_helper.h:77)",
+            "export NCCL_SOCKET_IFNAME=eth0",
+        ),
+        (
+            "subprocess.CalledProcessError: Command '['python.exe']' returned non-zero exit status 3221225477.",
+            "The run died of an access violation (0xC0000005)",
+        ),
+        ("AttributeError: 'Trainer' object has no attribute 'interval'", "of a class of the program itself"),
+    ],
+)
+def test_an_exception_that_a_library_words_in_its_own_way_has_the_advice_of_its_cause(
+    tmp_path: Path, line: str, advice: str
+) -> None:
+    assert advice in told(written(tmp_path, raised(line + "\n")))
+
+
+def test_gradients_that_are_not_finite_are_not_told_as_ranks_that_differ(tmp_path: Path) -> None:
+    text = told(written(tmp_path, raised("FloatingPointError: gradients are Nan/Inf\n")))
+    assert text.startswith("FAILED nan")

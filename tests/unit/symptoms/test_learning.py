@@ -249,3 +249,18 @@ def test_a_loss_that_never_fell_is_the_gradients_where_they_vanish(tmp_path: Pat
     log = steps(300, loss=noisy(lambda _: 6.3, 0.003), grad_norm=norm, lr=lambda _: 1e-3)
     verdict = report(written(tmp_path, {"train.log": log})).verdict
     assert verdict.cause == cause
+
+
+@pytest.mark.parametrize(("share", "at", "cause"), [(1e-9, 30, "lr_zero"), (2e-9, 30, ""), (1e-9, 120, "not_learning")])
+def test_a_rate_of_a_billionth_of_its_peak_is_none_and_explains_a_loss_that_stands_from_then_on(
+    tmp_path: Path, share: float, at: int, cause: str
+) -> None:
+    log = steps(200, loss=noisy(lambda _: 8.1, 0.02), lr=lambda n: 1e-3 * (1 if n < at else share))
+    assert report(written(tmp_path, {"train.log": log})).verdict.cause == (cause or "not_learning")
+
+
+def test_a_rate_that_the_program_scales_by_zero_is_told(tmp_path: Path) -> None:
+    line = "Setting learning rate to 0.00e+00 = 1 (accumulate_grad_batches) * 0 (num_gpus) * 1 (batchsize)\n"
+    text = told(written(tmp_path, {"train.log": line + steps(60, loss=noisy(lambda _: 1.0, 0.01))}))
+    assert "The log says that the learning rate is zero" in text
+    assert "one is zero (no GPU was counted)" in text
