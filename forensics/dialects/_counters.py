@@ -36,8 +36,8 @@ _PROGRESS = {
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 #: Of one counter of a piece of a log so many rows are kept, beside its ends and the places where it starts again.
 _EVENLY = 256
-#: No bar has more words before it that say what it counts.
-_LABEL_CHARS = 80
+#: No bar has more words before it that say what it counts: Ultralytics puts a path and five numbers between.
+_LABEL_CHARS = 160
 _WHAT = ("label", "unit", "plan", "rank")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.symptoms.kit import told, written
+from tests.unit.symptoms.kit import report, told, written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,6 +146,11 @@ def test_a_missing_pad_token_is_answered_with_the_key_that_sets_it(tmp_path: Pat
             "The run died of an access violation (0xC0000005)",
         ),
         ("AttributeError: 'Trainer' object has no attribute 'interval'", "of a class of the program itself"),
+        ("ValueError: Reward should be finite scalar, got nan", "Print the action that the environment got"),
+        (
+            "RuntimeError: Type resolution failed for <class 'mill.args.Args'>. Try another scope",
+            "transformers that mill",
+        ),
     ],
 )
 def test_an_exception_that_a_library_words_in_its_own_way_has_the_advice_of_its_cause(
@@ -157,3 +162,13 @@ def test_an_exception_that_a_library_words_in_its_own_way_has_the_advice_of_its_
 def test_gradients_that_are_not_finite_are_not_told_as_ranks_that_differ(tmp_path: Path) -> None:
     text = told(written(tmp_path, raised("FloatingPointError: gradients are Nan/Inf\n")))
     assert text.startswith("FAILED nan")
+
+
+@pytest.mark.parametrize(("what", "step"), [("Scanning", None), ("Epoch", 40037)])
+def test_a_bar_is_told_by_its_first_words_although_a_path_and_numbers_follow(
+    tmp_path: Path, what: str, step: int | None
+) -> None:
+    bar = f"train: {what} '/mnt/disks/blue/birds/train/labels' images and labels... 40037 found, 0 missing, 0 empty, "
+    log = f"{bar}0 corrupted: 100%|█████| 40037/40037 [00:08<00:00, 4997.64it/s]\n"
+    run = written(tmp_path, {"train.log": log + TRACEBACK + "ValueError: bad mill\n"})
+    assert report(run).verdict.onset.step == step
