@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import floor, isclose
+
 import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.resume.around import Around, around
+from forensics.analyses.resume.first_data import Alike, first_data_again
 from forensics.analyses.resume.levels import levels
 from forensics.case.processes.lives import Boundary, restarts, rows_of
 from forensics.rules.kit import Confidence, Finding, Findings, Row, Run, proof, rule
@@ -121,6 +124,36 @@ def data_position_lost(run: Run, cfg: DataPositionLost) -> Findings:
                 numbers={"before": reset.old, "after": reset.new},
             )
             return
+        if (found := _by_the_loss(run, boundary)) is not None:
+            yield found
+            return
+
+
+def _by_the_loss(run: Run, boundary: Boundary) -> Finding | None:
+    """The same of a loss that goes up and down as it did in the run's first records, where no epoch begins."""
+    first, seen = boundary.before, around(run, boundary, "loss")
+    if seen is None or first.first > 2 * first.every or not isclose(first.every, boundary.after.every, rel_tol=0.01):
+        return None
+    old, new = pl.concat([seen.before, seen.replaced]), seen.after
+    alike = first_data_again(old["value"].to_numpy(), new["value"].to_numpy(), run.threshold(Alike))
+    if not alike or _begins_an_epoch(seen):
+        return None
+    return data_position_lost.finding(
+        f"the loss goes up and down from step {boundary.after.first} on as it did from step {first.first} on:"
+        " the run sees its first data again",
+        f"its ups and downs are those of the first records by {alike:.0%}, and of no later ones",
+        proof(new.row(0, named=True), old.row(0, named=True), *loaded(run, boundary)),
+        onset(boundary),
+        severity="warning",
+        confidence="medium",
+        numbers={"correlation": alike, "records": new.height},
+    )
+
+
+def _begins_an_epoch(seen: Around) -> bool:
+    """Whether the epochs that the losses name say that the restart stands between two of them."""
+    last, new = (pl.concat([seen.before, seen.replaced])["epoch"].drop_nulls(), seen.after["epoch"].drop_nulls())
+    return bool(last.len() and new.len() and floor(new[0]) > floor(last[-1]))
 
 
 def _reset(run: Run, boundary: Boundary, name: str, cfg: DataPositionLost) -> _Reset | None:

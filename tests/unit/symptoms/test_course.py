@@ -182,3 +182,29 @@ def test_samples_that_are_counted_anew_after_a_resume_are_a_position_that_was_lo
     )
     log = first + "Resuming from checkpoint out/step_150 at step 150\n" + second + DONE
     assert report(written(tmp_path, {"train.log": log})).verdict.cause == cause
+
+
+def resumed(order: range, epoch: tuple[float, float] | None = None) -> str:
+    """A loss of 150 records and 90 more after a resume, of the batches of an order."""
+    batch = spread(1.0, 0.04)
+    of = [""] * 2 if epoch is None else [f" epoch={value}" for value in epoch]
+    lines = [f"step={n + 1} loss={2.1 * batch(n):.4f}{of[0]}\n" for n in range(150)]
+    again = [f"step={151 + n} loss={2.0 * batch(at):.4f}{of[1]}\n" for n, at in enumerate(order)]
+    return "".join([*lines, "Resuming from checkpoint out/step_150 at step 150\n", *again, DONE])
+
+
+@pytest.mark.parametrize(
+    ("order", "epoch", "cause"),
+    [
+        (range(90), None, "data_position_lost"),
+        (range(90), (0, 0), "data_position_lost"),
+        (range(90), (0, 1), ""),
+        (range(150, 240), None, ""),
+        (range(40, 130), None, ""),
+    ],
+)
+def test_a_loss_whose_ups_and_downs_are_those_of_the_first_records_lost_its_data_position(
+    tmp_path: Path, order: range, epoch: tuple[float, float] | None, cause: str
+) -> None:
+    verdict = report(written(tmp_path, {"train.log": resumed(order, epoch)})).verdict
+    assert verdict.cause == cause
