@@ -90,10 +90,17 @@ _DATA_POSITION_LOST_COUNTERS = ("num_samples", "epoch", "num_tokens")
 
 
 class DataPositionLost(Struct, frozen=True):
-    """Thresholds of RSM005: the share of a counter below which it began anew, and the records that show it."""
+    """Thresholds of RSM005: the share of a counter below which it began anew, and the records that show it.
+
+    A loss whose level, of `level_records` and by `errors` of them, is `back` of the way to its first one began anew as
+    a whole, which RSM002 tells.
+    """
 
     share: float = 0.5
     records: int = 3
+    level_records: int = 5
+    errors: float = 6.0
+    back: float = 0.5
 
 
 class _Reset(Struct, frozen=True):
@@ -124,19 +131,19 @@ def data_position_lost(run: Run, cfg: DataPositionLost) -> Findings:
                 numbers={"before": reset.old, "after": reset.new},
             )
             return
-        if (found := _by_the_loss(run, boundary)) is not None:
+        if (found := _by_the_loss(run, boundary, cfg)) is not None:
             yield found
             return
 
 
-def _by_the_loss(run: Run, boundary: Boundary) -> Finding | None:
+def _by_the_loss(run: Run, boundary: Boundary, cfg: DataPositionLost) -> Finding | None:
     """The same of a loss that goes up and down as it did in the run's first records, where no epoch begins."""
     first, seen = boundary.before, around(run, boundary, "loss")
     if seen is None or first.first > 2 * first.every or not isclose(first.every, boundary.after.every, rel_tol=0.01):
         return None
     old, new = pl.concat([seen.before, seen.replaced]), seen.after
     alike = first_data_again(old["value"].to_numpy(), new["value"].to_numpy(), run.threshold(Alike))
-    if not alike or _begins_an_epoch(seen):
+    if not alike or _begins_an_epoch(seen) or _begins_anew(seen, cfg):
         return None
     return data_position_lost.finding(
         f"the loss goes up and down from step {boundary.after.first} on as it did from step {first.first} on:"
@@ -148,6 +155,12 @@ def _by_the_loss(run: Run, boundary: Boundary) -> Finding | None:
         confidence="medium",
         numbers={"correlation": alike, "records": new.height},
     )
+
+
+def _begins_anew(seen: Around, cfg: DataPositionLost) -> bool:
+    """Whether the loss itself is back where the run began."""
+    found = levels(seen, records=cfg.level_records, errors=cfg.errors)
+    return found is not None and found.is_clear and found.back > cfg.back
 
 
 def _begins_an_epoch(seen: Around) -> bool:

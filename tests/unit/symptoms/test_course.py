@@ -208,3 +208,16 @@ def test_a_loss_whose_ups_and_downs_are_those_of_the_first_records_lost_its_data
 ) -> None:
     verdict = report(written(tmp_path, {"train.log": resumed(order, epoch)})).verdict
     assert verdict.cause == cause
+
+
+@pytest.mark.parametrize(("first", "told_of"), [(4.0, False), (2.0, True)])
+def test_a_loss_that_begins_anew_as_a_whole_is_no_lost_data_position(
+    tmp_path: Path, first: float, *, told_of: bool
+) -> None:
+    level, batch = falling(first, 2.0), spread(1.0, 0.03)
+    values = [level(n) * batch(n) for n in range(150)]
+    lines = [f"step={n + 1} loss={v:.4f}\n" for n, v in enumerate(values)]
+    again = [f"step={n + 151} loss={v * 0.99:.4f}\n" for n, v in enumerate(values[:90])]
+    log = "".join([*lines, "Resuming from checkpoint out/step_150 at step 150\n", *again, DONE])
+    rules = {finding.rule for finding in report(written(tmp_path, {"train.log": log})).findings}
+    assert ("RSM005" in rules) is told_of
