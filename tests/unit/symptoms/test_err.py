@@ -146,6 +146,7 @@ def test_a_missing_pad_token_is_answered_with_the_key_that_sets_it(tmp_path: Pat
             "The run died of an access violation (0xC0000005)",
         ),
         ("AttributeError: 'Trainer' object has no attribute 'interval'", "of a class of the program itself"),
+        ("Exception: process 3 terminated with signal SIGSEGV", "died of a segmentation fault"),
         ("ValueError: Reward should be finite scalar, got nan", "Print the action that the environment got"),
         (
             "RuntimeError: Type resolution failed for <class 'mill.args.Args'>. Try another scope",

@@ -189,3 +189,14 @@ def test_ranks_of_a_group_are_those_of_the_job_where_it_can_be_no_part_of_it(
     log = begin + steps(60, loss=falling(3.0, 2.0)) + "".join(lines)
     verdict = report(written(tmp_path, {"job.out": log})).verdict
     assert (verdict.shape, verdict.culprits) == (Shape.HANG, culprits)
+
+
+def test_a_watchdog_that_stood_still_is_tried_without_the_path_from_gpu_to_gpu(tmp_path: Path) -> None:
+    line = (
+        "[rank0]:[E608 14:09:10.200136079 ProcessGroupNCCL.cpp:1484] [PG ID 0 PG GUID 0(default_pg) Rank 0]"
+        " ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued"
+        " collectives.\n"
+    )
+    assert "export NCCL_P2P_DISABLE=1" in told(written(tmp_path, {"train.log": steps(9, loss=falling(3, 2)) + line}))
+    hung = "".join(timed_out(rank, 9) for rank in (0, 1, 3))
+    assert "NCCL_P2P_DISABLE" not in told(written(tmp_path, {"train.log": STEPS + hung}))
