@@ -151,12 +151,13 @@ def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
 
     An attempt that went on from an earlier one may begin at any step. A lone line that names a late step says nothing
     of the steps before it, and one that names none stands behind the losses that were logged. Where neither a step nor
-    a loss tells, the log must have said something before.
+    a loss tells, the log must have said something before. A log without a loss is late by its other records.
     """
     spoken = found.first.role in SPOKEN
     if found.step is None:
-        late = spoken and not found.rows.filter((pl.col("role") == "loss") & (pl.col("at") > _LATE)).is_empty()
-        return not late and not _opens_its_log(found)
+        losses = found.rows.filter(pl.col("role") == "loss")
+        late = not losses.filter(pl.col("at") > _LATE).is_empty() if len(losses) else _trained_long(run)
+        return not (spoken and late) and not _opens_its_log(found)
     if found.first.row.get("attempt"):
         return True
     if not run.scan("checkpoints").filter(pl.col("kind") == "resumed").head(1).collect().is_empty():
@@ -166,6 +167,11 @@ def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
     if spoken and found.n_before == 0:
         return found.step <= _SPOKEN_LATE
     return found.step <= _LATE or (not spoken and found.step <= _INTERVALS * _interval(found))
+
+
+def _trained_long(run: Run) -> bool:
+    """Whether other records than losses, as rewards are, tell of many steps."""
+    return not run.scan("metrics").filter(pl.col("step") > _LATE).head(1).collect().is_empty()
 
 
 def _opens_its_log(found: NanOnset) -> bool:

@@ -92,6 +92,16 @@ def test_epochs_of_whole_numbers_give_the_place_by_their_records(tmp_path: Path,
     assert report(run).verdict.cause == cause
 
 
+@pytest.mark.parametrize(("last", "cause"), [(51, "unknown"), (50, "from_start")])
+def test_rewards_of_many_steps_before_a_nan_that_an_exception_tells_are_no_start(
+    tmp_path: Path, last: int, cause: str
+) -> None:
+    lines = "".join(f"INFO Mill. Step: {last - 12 + n}. Mean Reward: {21 + n / 10:.3f}.\n" for n in range(13))
+    error = 'Traceback (most recent call last):\n  File "mill.py", line 9, in run\n    check(obs)\n'
+    error += "RuntimeError: The observations provided had NaN values.\n"
+    assert report(written(tmp_path, {"train.log": lines + error})).verdict.cause == cause
+
+
 HOOKS = """\
 ⚠  non-finite in layers.7.attn: NaN=False Inf=True
 ⚠  non-finite in layers.7: NaN=True Inf=True
