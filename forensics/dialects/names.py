@@ -177,7 +177,7 @@ def measured(printed: str, units: Collection[str], values: Sequence[float]) -> N
     if factor is not None and words in _sizes():
         return Name(_sizes()[words], factor)
     factor = _units("time").get(unit)
-    if factor is not None and words in _roles("each_time") and is_anew(values):
+    if factor is not None and words in _roles("each_time") and is_each_time(values):
         return Name(_roles("each_time")[words], factor)
     for holds, holding in _HOLDING.items():
         if words in _roles(holds) and holding(values):
@@ -209,6 +209,8 @@ def to_gib(largest: float) -> float | None:
 _LEAST_SCALE = 16.0
 #: Of so many times that are measured anew one at least is below the one before; half of them are where none drifts.
 _ANEW = 10
+#: Dips of a time that grows all along: two or more, one in twenty.
+_FEWEST_DIPS, _DIPS = 2, 20
 #: Fewer numbers show no course.
 _COURSE = 6
 #: So many numbers enumerate folds, classes or trials as often as steps.
@@ -235,6 +237,15 @@ def _are_powers(values: Sequence[float]) -> bool:
 def is_anew(values: Sequence[float]) -> bool:
     """Whether a time is measured anew each time: one in ten lies below the one before, as no clock's does."""
     return sum(b < a for a, b in pairwise(values)) * _ANEW >= len(values) > 1
+
+
+def is_each_time(values: Sequence[float]) -> bool:
+    """Whether a time is that of each step: measured anew, or by a climb with dips, which no clock that begins again has.
+
+    A clock falls where it starts again, to less than half; of a time that grows all along few are below the one before.
+    """
+    dips = sum(a / 2 < b < a for a, b in pairwise(values))
+    return is_anew(values) or (dips >= _FEWEST_DIPS and dips * _DIPS >= len(values))
 
 
 _HOLDING = {"powers": _are_powers, "falls": falls}

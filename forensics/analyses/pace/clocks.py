@@ -26,7 +26,7 @@ from forensics.case.checkpoints import known
 from forensics.case.processes.attempts import Cut, attempts
 from forensics.case.series import chosen, holding, index_of, keys_of, metric_rows, placed_rows, standing_in
 from forensics.case.steps import first_of_each, key_of, only, ordered, parts, where
-from forensics.dialects.names import is_anew
+from forensics.dialects.names import is_each_time
 from forensics.io.columns import as_column
 from forensics.stats.spread import Floats, each_once, median_of
 from forensics.store.packed import PLACE, Packed
@@ -207,7 +207,7 @@ def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place, table: Packe
     rows = first_of_each(part, "at")
     value, counts, notes, quantum = rows["value"].to_numpy() * meaning.scale, rows["at"].to_numpy(), (), 0.0
     if meaning.form == "anew":
-        if not is_anew(value.tolist()):
+        if not is_each_time(value.tolist()):
             return None
         meaning = PaceName("time", meaning.unit, meaning.scale, meaning.order)
     if meaning.form in {"rate", "mean-rate"}:

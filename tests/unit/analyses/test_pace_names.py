@@ -6,6 +6,7 @@ import pytest
 from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.names import pace_of
 from forensics.analyses.pace.parts import is_part
+from forensics.dialects.names import is_each_time
 from forensics.store.run import run_of
 
 
@@ -76,3 +77,21 @@ def records_of_a_wall(records: int, second_s: float) -> int:
 def test_whole_seconds_are_joined_to_forty_of_them_where_thirty_records_are_left() -> None:
     assert 28 <= records_of_a_wall(600, 2.1) <= 32
     assert 36 <= records_of_a_wall(300, 2.1) <= 40
+
+
+GROWING = [0.1 * n + (0.12 if n in (8, 14) else 0) for n in range(1, 31)]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (GROWING, True),
+        ([0.1 * n + 0.12 * (n == 8) for n in range(1, 31)], False),
+        ([0.1 * (n % 12) + 0.1 for n in range(40)], False),
+        ([0.1 * n + 0.12 * (n in (8, 14)) for n in range(1, 42)], False),
+        ([0.1 * n for n in range(30)], False),
+    ],
+    ids=["two dips", "one dip", "restarts", "too few of many", "a clock"],
+)
+def test_a_time_that_grows_with_dips_is_no_clock(values: list[float], *, told: bool) -> None:
+    assert is_each_time(values) == told
