@@ -14,7 +14,7 @@ import polars as pl
 from forensics.case.end_markers import ends_the_log, last_lines
 from forensics.case.errors._failure import ANY, Failure, merged
 from forensics.case.errors.exits import NONZERO, exits
-from forensics.case.errors.kinds import Weight, attributes, of_exception, of_line, of_lone_line
+from forensics.case.errors.kinds import EXIT_RECORD, Weight, attributes, of_exception, of_line, of_lone_line
 from forensics.knowledge.errors import final, telling
 from forensics.knowledge.signals import signal_of
 from forensics.knowledge.vocabulary import stands_for, words_for
@@ -24,8 +24,6 @@ from forensics.store.run import Run, derived
 _MAX_EVENTS = 20_000
 _BLOCK_EXIT = lazily(r"^\W*(?:exitcode|traceback)\s*:")
 _BLOCK_LINES = 4
-#: How the code of an exit record ends, whoever keeps it; that of an exit by 0 ends in `.ended`.
-_EXIT_RECORD = ".exit"
 #: What W&B records after an interrupt from the keyboard, and the shell's code for it.
 _INTERRUPTED = {"255": "130"}
 #: The cause of a traceback without its last line.
@@ -44,7 +42,7 @@ def _events(run: Run) -> pl.DataFrame:
     Of two events of one line that of the catalogue comes first: a dialect's own (`kempnerforge.nan`) knows less.
     """
     raised = pl.col("code").is_in(["traceback", *telling("exception")])
-    read = pl.col("code").is_in([*telling("rank_of_block"), *final()]) | pl.col("code").str.ends_with(_EXIT_RECORD)
+    read = pl.col("code").is_in([*telling("rank_of_block"), *final()]) | pl.col("code").str.ends_with(EXIT_RECORD)
     trackers_own = pl.col("source").str.contains(words_for("log_of_a_tracker")) & raised
     blamed = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
     return (
@@ -132,7 +130,7 @@ def _judge(code: str, attrs: dict[str, str], text: str, *, at_end: bool) -> tupl
         return _of_traceback(attrs, text)
     if code in telling("exception"):
         return of_lone_line(exception, attrs.get("msg", ""), ends_log=at_end)
-    if code.endswith(_EXIT_RECORD):
+    if code.endswith(EXIT_RECORD):
         return _of_exit(attrs.get("exit_code", ""))
     return of_line(code, attrs, ends_log=at_end)
 
@@ -154,12 +152,14 @@ def _of_head(text: str) -> tuple[Weight, str, str]:
 
 
 def _of_exit(code: str) -> tuple[Weight, str, str]:
-    """Judge the code in an exit record; one that is no signal's only says that something failed."""
+    """Judge the code in an exit record; one that is no signal's, or an abort's, only says that something failed."""
     told = _INTERRUPTED.get(code, code)
-    signal = signal_of(int(told)) if told.isdigit() else None
-    if signal is None or signal.way != "asked":
-        return Weight.WRAPPER, "crash", NONZERO
-    return Weight.STOP, "stopped", signal.cause
+    signal = signal_of(int(told)) if told.removeprefix("-").isdigit() else None
+    if signal is not None and signal.way == "asked":
+        return Weight.STOP, "stopped", signal.cause
+    if signal is not None and signal.way == "killed":
+        return Weight.ECHO, "crash", signal.cause
+    return Weight.WRAPPER, "crash", NONZERO
 
 
 def _inner(attrs: dict[str, str]) -> dict[str, str]:

@@ -10,6 +10,9 @@ from typing import cast
 
 from forensics.knowledge.errors import ErrorLine, by_id, raised, table
 
+#: How the code of an exit record ends, whoever keeps it; that of an exit by 0 ends in `.ended`.
+EXIT_RECORD = ".exit"
+
 
 class Weight(IntEnum):
     """How much an error explains by itself; the higher one is nearer to the cause."""
@@ -96,8 +99,10 @@ def of_line(code: str, attrs: dict[str, str], *, ends_log: bool = False) -> Judg
     return Weight[kind.upper()], shape, attrs.get("cause", "") or code.replace("-", "_")
 
 
-def death_of(code: str) -> str:
-    """Give the words for a process that ended without its doing, where its line of the catalogue has some."""
+def death_of(code: str, cause: str) -> str:
+    """Give the words for a process that ended without its doing: those of its line, or of a record's cause."""
+    if code.endswith(EXIT_RECORD):
+        return next((row.words for row in table() if row.shape == "crash" and row.cause == cause and row.words), "")
     known = by_id().get(code)
     return known.words if known is not None and known.shape == "crash" else ""
 

@@ -27,14 +27,14 @@ _LOCAL_RANK = lazily(r"\blocal_rank: (\d{1,6})\b")
 @rule("CRH002 signal-death", "events metrics", severity="error", confidence="medium")
 def signal_death(run: Run) -> Findings:
     """Find the first process that died of a signal."""
-    found = in_order(f for f in standing(run) if death_of(f.code))
+    found = in_order(f for f in standing(run) if death_of(f.code, f.cause))
     if not found:
         return
     first = _placed(found)
     onset = onset_of(run, first)
     killed = first.cause == KILLED
     yield signal_death.finding(
-        f"{who(first.rank)} {death_of(first.code)}{when(onset)}",
+        f"{who(first.rank)} {death_of(first.code, first.cause)}{when(onset)}",
         "its exit code or the launcher says so, and no later step was logged",
         evidence_of((first, *(f for f in found if f.at != first.at or f.source != first.source))),
         onset,

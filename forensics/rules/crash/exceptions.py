@@ -29,7 +29,7 @@ _OF_HOST = "the driver or the kernel reported it, and neither later steps nor a 
 def uncaught_exception(run: Run) -> Findings:
     """Find the first exception of the program's own that the run did not survive."""
     crashes = (f for f in standing(run) if f.shape == "crash" and f.weight >= Weight.ECHO)
-    found = in_order(f for f in crashes if not death_of(f.code))
+    found = in_order(f for f in crashes if not death_of(f.code, f.cause))
     own = tuple(f for f in found if f.weight == Weight.OWN) or found
     if not own:
         return

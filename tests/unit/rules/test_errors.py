@@ -88,6 +88,23 @@ def test_lines_below_a_message_decide_only_where_its_first_says_little() -> None
     assert cause("Loss became infinite or NaN") != "disk_full"
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (137, ["silent_death_sigkill"]),
+        (-9, ["silent_death_sigkill"]),
+        (139, ["silent_death_segv"]),
+        (134, []),
+        (1, []),
+        (143, []),
+    ],
+)
+def test_the_code_of_a_kill_in_a_file_is_a_death(code: int, told: list[str]) -> None:
+    attrs = {"role": "context", "shape": "", "exit_code": str(code)}
+    run = run_with(("exit_code", 1, "process.exit", f"the job's script recorded exit code {code}", attrs))
+    assert [f.cause for f in found(run, "CRH002")] == told
+
+
 def test_a_kill_without_a_sender_is_no_oom() -> None:
     run = run_with(
         (
