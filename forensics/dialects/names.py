@@ -240,7 +240,7 @@ def is_anew(values: Sequence[float]) -> bool:
 
 
 def is_each_time(values: Sequence[float]) -> bool:
-    """Whether a time is that of each step: measured anew, or by a climb with dips, which no clock that begins again has.
+    """Whether a time is that of each step: measured anew, or a climb with dips, as no clock that begins again has.
 
     A clock falls where it starts again, to less than half; of a time that grows all along few are below the one before.
     """

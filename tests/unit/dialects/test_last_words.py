@@ -63,6 +63,7 @@ def test_an_end_is_one_behind_what_any_logger_prints(head: str) -> None:
         "INFO:train:loading data: done",
         "| epoch 3 done, 200 left",
         "resolved in 3 steps",
+        "total time of the epochs so far",
         "loading sample_submission.csv",
     ],
 )
