@@ -275,9 +275,13 @@ def _column(key: str, rows: list[tuple[Slot, ...]], names: list[list[str]], rank
     return Column(key, tuple(cells), limits, place=place, optional=optional, begins=frozenset(begins))
 
 
+#: Seconds since 1970 of any log: a time before its line, and no counter of steps.
+_UNIX_S = 1e9
+
+
 def _nameless_counters(columns: Sequence[Column], rows: list[tuple[Slot, ...]]) -> list[Column]:
     """What counts without a key: an epoch and its batches (`[2,   500]`), `N/M`, or the first number before metrics."""
-    bare = list(_bare(rows))
+    bare = [c for c in _bare(rows) if min(c.values) < _UNIX_S]
     both = next((pair for pair in pairwise(bare) if _counts_within(*pair)), None)
     if both is not None:
         return [replace(both[0], role="epoch"), both[1]]

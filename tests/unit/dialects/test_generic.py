@@ -811,3 +811,19 @@ def test_a_table_of_epochs_at_the_end_has_the_steps_at_which_they_ended() -> Non
     assert [step for step, _ in series([*lines, *table], "loss")] == [15, 35, 55, 75, 95, 115]
     among = [line for e in range(6) for line in (*lines[4 * e : 4 * e + 4], f"ep {e + 1} done: loss {8 - e}.5")]
     assert [step for step, _ in series(among, "loss")] == [15, 35, 55, 75, 95, 115]
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ("{t:.3f} {s} loss={v}", True),
+        ("{t:.0f}: step {s} loss {v}", True),
+        ("{n} step {s} loss {v}", False),
+        ("{t:.3f} t=4 step {s} loss {v}", True),
+    ],
+)
+def test_a_unix_time_with_which_lines_begin_is_their_time_and_no_counter(form: str, *, told: bool) -> None:
+    steps = range(10, 410, 10)
+    found = read([form.format(t=1_764_200_000 + 3 * s, n=900_000_000 + s, s=s, v=s * 0.5) for s in steps])
+    assert found.filter(pl.col("name") == "loss").select("step", "value").rows() == [(s, s * 0.5) for s in steps]
+    assert (found["t_ns"].max() == (1_764_200_000 + 1200) * 10**9) == told
