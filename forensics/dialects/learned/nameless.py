@@ -28,7 +28,12 @@ _NAMED = 3
 _MOST_CHARS = 200
 _BETWEEN = r"[\s,:;]+"
 _TENSOR = (r"(?:tensor\()?", r"(?:(?:, [^)]*)?\))?")
-_ROW = lazily(rf"[\s(\[]*(\d+)(?:{_BETWEEN}{_TENSOR[0]}{N}{_TENSOR[1]}){{1,3}}[\s)\]]*")
+#: Before the numbers the time since the start and to the end, and behind the counter its share of the plan, as the
+#: recurrent networks of PyTorch's tutorials print them: `0m 12s (- 3m 4s) (1500 2%) 2.85`.
+_TIMES = r"(?:(?:\d+h )?\d+m \d+s \(- ?(?:\d+h )?\d+m \d+s\) )?"
+_COUNTER = rf"[\s(\[]*{_TIMES}[(\[]?({{}}\d+)(?: +\d+(?:\.\d+)?%[)\]]?)?"
+_FIRST = lazily(_COUNTER.format(""))
+_ROW = lazily(rf"{_COUNTER.format('')}(?:{_BETWEEN}{_TENSOR[0]}{N}{_TENSOR[1]}){{1,3}}[\s)\]]*")
 _NUMBER = lazily(rf"(?<![\w.]){N}(?![\w.])")
 #: Of the rises of a counter so many may be falls: a run that began again.
 _FALLS = 0.2
@@ -44,7 +49,8 @@ def nameless(lines: Sequence[str]) -> Iterator[Family]:
     rows: dict[tuple[int, str], list[list[str]]] = {}
     for line in lines:
         if len(line) <= _MOST_CHARS and _ROW.fullmatch(line):
-            cells = _NUMBER.findall(line)
+            counter = _FIRST.match(line)
+            cells = [counter[1], *_NUMBER.findall(line, counter.end())] if counter is not None else []
             rows.setdefault((len(cells), "\t" if "\t" in line else " "), []).append(cells)
     for (width, between), found in rows.items():
         if _LEAST_WIDTH <= width <= _MOST_WIDTH and len(found) > _LEAST_LINES:
@@ -101,5 +107,5 @@ def _family(columns: Sequence[Column], between: str) -> Family:
     groups = ["step", "loss", *rest]
     cells = [rf"(?P<{group}>{N})" for group in groups]
     middle = _BETWEEN.join(rf"{_TENSOR[0]}{cell}{_TENSOR[1]}" for cell in cells[1:])
-    pattern = rf"^[\s(\[]*(?P<step>\d+){_BETWEEN}{middle}[\s)\]]*$"
+    pattern = rf"^{_COUNTER.format('?P<step>')}{_BETWEEN}{middle}[\s)\]]*$"
     return Family(tuple(columns), {columns[0].key: "step"}, is_metric=True, pattern=pattern, needle=between)

@@ -827,3 +827,9 @@ def test_a_unix_time_with_which_lines_begin_is_their_time_and_no_counter(form: s
     found = read([form.format(t=1_764_200_000 + 3 * s, n=900_000_000 + s, s=s, v=s * 0.5) for s in steps])
     assert found.filter(pl.col("name") == "loss").select("step", "value").rows() == [(s, s * 0.5) for s in steps]
     assert (found["t_ns"].max() == (1_764_200_000 + 1200) * 10**9) == told
+
+
+@pytest.mark.parametrize("form", ["({s} {p}%) {v:.4f}", "0m {p}s (- 3m 4s) ({s} {p}%) {v:.4f}", "{s} {p}% {v:.4f}"])
+def test_the_share_of_the_plan_behind_a_counter_and_the_times_before_it_are_no_loss(form: str) -> None:
+    values = [(s, round(3 - s / 900 + s % 3 / 20, 4)) for s in range(50, 1550, 50)]
+    assert series([form.format(s=s, p=s // 15, v=v) for s, v in values], "loss") == values
