@@ -34,8 +34,9 @@ class HostMemoryGrows(Struct, frozen=True):
 
 @rule("OOM009 host-memory-grows", "metrics events facts", confidence="medium", cause="host_leak")
 def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
-    """Find the process whose resident memory rises most."""
-    found = [one for one in series_of(run) if (one.meaning.quantity, one.meaning.unit) == ("rss", "GiB")]
+    """Find the process whose resident memory rises most; that of its whole host counts where it was killed."""
+    told = {"rss", "host_used"} if killed(run) else {"rss"}
+    found = [one for one in series_of(run) if one.meaning.quantity in told and one.meaning.unit == "GiB"]
     found = [one for one in found if one.form.kind in {"slope", "staircase"}]
     found = [one for one in found if one.form.samples - one.form.warmup >= cfg.samples]
     one = memory.worst(one for one in found if _is_large(one, cfg))
@@ -46,8 +47,9 @@ def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
     risen = one.form.rise / max(first, 0.1)
     full = one.share >= cfg.full if one.share is not None else risen >= cfg.kill
     deaths = killed(run) if full else ()
+    whose = "the process's memory on the host" if one.meaning.quantity == "rss" else "the memory in use on the host"
     yield host_memory_grows.finding(
-        f"the process's memory on the host rises all the time: {was} → {now}{memory.until(one)}",
+        f"{whose} rises all the time: {was} → {now}{memory.until(one)}",
         "it rises to the end, and the process was killed by a signal" if deaths else "it rises to the end",
         (*memory.series_evidence(one, one.form.onset or 0, -1), *evidence_of(deaths)),
         memory.onset_of(one),

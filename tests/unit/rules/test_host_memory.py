@@ -25,3 +25,21 @@ def test_a_small_process_grows_by_more_than_it_held(first_gib: float, rise_gib: 
     cells = {"source": "run.csv", "seq": range(100), "step": range(100), "name": "process_rss_gib", "value": rows}
     run = run_of("made", {"metrics": pl.DataFrame(cells).with_columns(raw_name="name")})
     assert [finding.cause for finding in host_memory_grows(run)] == ["host_leak"] * told
+
+
+@pytest.mark.parametrize(
+    ("name", "is_killed", "told"),
+    [
+        ("host_mem_used_gib", True, True),
+        ("host_mem_used_gib", False, False),
+        ("gpu_mem_used_gib", True, False),
+        ("process_rss_gib", False, True),
+    ],
+)
+def test_the_memory_of_a_whole_host_counts_where_the_run_was_killed(name: str, *, is_killed: bool, told: bool) -> None:
+    cells = {"source": "a.log", "seq": range(100), "step": range(100), "name": name, "value": range(100)}
+    death = {"source": ["a.log"], "seq": [100], "line": [101], "code": ["shell-killed"], "text": ["Killed"]}
+    tables = {"metrics": pl.DataFrame(cells).with_columns(pl.col("value").cast(pl.Float64), raw_name="name")}
+    attrs = '{"role": "symptom", "shape": "crash", "cause": "silent_death_sigkill"}'
+    tables |= {"events": pl.DataFrame(death | {"attrs": [attrs]})} if is_killed else {}
+    assert [finding.cause for finding in host_memory_grows(run_of("made", tables))] == ["host_leak"] * told
