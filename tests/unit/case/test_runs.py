@@ -45,7 +45,7 @@ def test_each_run_has_its_own_sources_and_what_belongs_to_none(tmp_path: Path) -
         assert sorted(run.collect("sources")["source"]) == ["config.yaml", "train.log"]
 
 
-TRIALS = {f"fn_7f1_0000{n}_lr=0.{n}/train.log": steps(1, 60, noise=n) for n in (1, 2)}
+TRIALS: dict[str, Iterable[str]] = {f"fn_7f1_0000{n}_lr=0.{n}/train.log": steps(1, 60, noise=n) for n in (1, 2)}
 
 
 def errors_of(place: Path) -> dict[str, list[str]]:
@@ -82,7 +82,7 @@ def test_a_run_that_died_before_it_trained_is_one_of_several_by_its_name(tmp_pat
     assert folders(placed(tmp_path, files)) == ["seed-1", "seed-2"]
 
 
-SWEEP = {
+SWEEP: dict[str, Iterable[str]] = {
     f"multirun/07-30/{n}/{name}": lines
     for n, seed in (("0", 1), ("1", 3))
     for name, lines in ((".hydra/config.yaml", [f"seed: {seed}"]), ("train.log", steps(1, 60, noise=seed)))
