@@ -281,15 +281,17 @@ _UNIX_S = 1e9
 
 def _nameless_counters(columns: Sequence[Column], rows: list[tuple[Slot, ...]]) -> list[Column]:
     """What counts without a key: an epoch and its batches (`[2,   500]`), `N/M`, or the first number before metrics."""
-    bare = [c for c in _bare(rows) if min(c.values) < _UNIX_S]
+    every = list(_bare(rows))
+    stamps = [replace(c, role="t") for c in every[:1] if min(c.values) >= _UNIX_S]
+    bare = every[len(stamps) :]
     both = next((pair for pair in pairwise(bare) if _counts_within(*pair)), None)
     if both is not None:
-        return [replace(both[0], role="epoch"), both[1]]
+        return [*stamps, replace(both[0], role="epoch"), both[1]]
     first = min((c.place for c in columns if not c.maxima and (_moves(c) or c.has_a_course)), default=0)
     ahead = [c for c in bare if c.place < first and not any(cell.key for cell in c.cells)]
     # the last row may be that of the best, at an early stop
     even = [c for c in ahead if replace(c, cells=c.cells[:-1], maxima=()).counts_evenly]
-    return _progress(rows) or [c for c in even if c is ahead[0] or c.is_marked][:1]
+    return stamps + (_progress(rows) or [c for c in even if c is ahead[0] or c.is_marked][:1])
 
 
 def _bare(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:

@@ -35,7 +35,7 @@ def _counts_epochs(column: Column) -> bool:
 def roles_of(columns: Sequence[Column]) -> dict[str, str]:
     """Which columns are the step, the batch within an epoch, and the epoch (key → role)."""
     roles: dict[str, str] = {}
-    epochs = [c for c in columns if c.role or _counts_epochs(c)]
+    epochs = [c for c in columns if c.role == "epoch" or _counts_epochs(c)]
     same, epoch = next(iter(epochs), None), next(filter(grows, epochs), None)
     steps = sorted(filter(_counts_steps, columns), key=lambda c: "step" not in last_word(c.key))
     steps += [c for c in columns if not c.key and not c.role]
