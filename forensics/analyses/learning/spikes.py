@@ -54,6 +54,8 @@ def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -
         back = _first_at_most(ahead, before + slack, i + 1, min(end, n - limits.back + 1))
         peak = ratio_of(float(y[i : back if back is not None else min(n, i + reach)].max()) - before)
         if back is None:
+            while i > max(free, 1) and excess[i - 1] > _OUTSIDE * sd:  # a climb left its past before it is told
+                i -= 1
             return found, Spike(i, peak, None)
         found.append(Spike(i, peak, back))
         free = back + 1
