@@ -156,8 +156,12 @@ _USUAL = (30522, 32000, 32064, 49152, 50257, 50304, 65536, 100352, 128256, 15193
 
 
 class Uniform(Struct, frozen=True):
-    """Thresholds of LRN007: how near to ln(V) a level must be, relatively, and from how many records it is an error."""
+    """Thresholds of LRN007: how near to ln(V) a level must be, relatively, and from how many records it is an error.
 
+    In fewer than `fewest` records a run has hardly begun: 60 steps of a demonstration end at chance, and are well.
+    """
+
+    fewest: int = 20
     near: float = 0.02
     near_guess: float = 0.01
     records: int = 100
@@ -175,7 +179,7 @@ def uniform_loss(run: Run, cfg: Uniform) -> Findings:
         return
     curve, trend = one.curve, one.trend
     vocab = _nearest(trend.last, size, cfg)
-    if vocab is None or improved(run, curve, 1):
+    if vocab is None or trend.records < cfg.fewest or improved(run, curve, 1):
         return
     known, mock = said if size else None, configured(run, "mock_data")
     certain = known is not None and trend.records >= cfg.records and from_the_start(curve)

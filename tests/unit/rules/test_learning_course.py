@@ -327,3 +327,9 @@ def test_a_loss_that_is_learned_anew_is_told_though_it_first_fell_as_far_as_it_r
 
 def test_a_noisy_loss_that_fell_far_and_stays_has_no_rise() -> None:
     assert said("LRN001", run_with(loss=learned_anew(176))) == []
+
+
+@pytest.mark.parametrize(("records", "told"), [(19, 0), (20, 1)])
+def test_chance_over_few_records_is_that_of_a_run_that_has_hardly_begun(records: int, told: int) -> None:
+    loss = noisy(np.full(records, math.log(50257)), 0.003)
+    assert len(said("LRN007", run_with({"model.vocab_size": "50257"}, loss=loss))) == told
