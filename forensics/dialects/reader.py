@@ -169,9 +169,7 @@ class Reader:
             "rank": prefixes.split(text, self._begins.lead)[1],
             "stamped": text,
         }
-        ended = (
-            None if re.search(signatures.SOURCE, text) else last_words(text, data[:begin].decode("utf-8", "replace"))
-        )
+        ended = None if re.search(signatures.SOURCE, text) else last_words(text, data[:begin])
         said = [] if ended is None else [row | {"code": ended.id, "attrs": signatures.attributes(ended)}]
         last = row | {"attrs": '{"role":"context","shape":""}'}
         before, at, alone = headless.closing(data, self._begins.lead) or (0, 0, {})

@@ -20,15 +20,15 @@ _TAIL = lazily(r" {2,}[\w./<>]+:\d+$")
 _NUMBERS = lazily(r"\d+")
 
 
-def last_words(line: str, earlier: str) -> ErrorLine | None:
+def last_words(line: str, earlier: bytes) -> ErrorLine | None:
     """Give the row of the table of errors that a log's last line is; `earlier` are the lines before it."""
     message = message_of(line)
     row = next((row for row in closing() if row.compiled.search(message)), None)
     if row is None:
         return None
     masked = _NUMBERS.sub("0", message)
-    start = re.split(r"\d", message, maxsplit=1)[0]
-    before = (one for one in earlier.splitlines() if start in one) if start else ()
+    start = re.split(r"\d", message, maxsplit=1)[0].encode()
+    before = (one.decode("utf-8", "replace") for one in earlier.splitlines() if start in one) if start else ()
     return row if sum(_NUMBERS.sub("0", message_of(one)) == masked for one in before) < _OFTEN else None
 
 

@@ -25,7 +25,7 @@ from operator import itemgetter
 from forensics.dialects._counters import is_of_data
 from forensics.dialects.learned.families import Column, Family, as_line, continues, finish
 from forensics.dialects.learned.headers import tables
-from forensics.dialects.learned.masking import NUMBER, Slot, names_hold, shape_of, slots
+from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shape_of, slots
 from forensics.dialects.learned.nameless import nameless
 from forensics.dialects.learned.roles import last_word, roles_of
 from forensics.dialects.spec import Dialect
@@ -231,7 +231,7 @@ def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: lis
     columns = [c for c in columns if c.key.lower() != "rank" or c.key in speaker]
     roles = roles_of([c for c in columns if c.key not in speaker])
     named = [c for c in columns if c.key and c.key not in speaker and roles.get(c.key) is None]
-    metric = [c for c in named if _names_a_metric(c.key) and _is_value(c)]
+    metric = [c for c in named if names_a_metric(c.key) and _is_value(c)]
     measured = [c for c in named if len({slot.text for slot in c.cells}) > 1]
     if not roles and not (metric and _varies(metric)):
         return None
@@ -325,10 +325,6 @@ def _progress(rows: list[tuple[Slot, ...]]) -> list[Column]:
         for whole in zip(*pairs, strict=False)
     ]
     return [c for c in found if len(set(c.values)) > 1][:1] or found[:1]
-
-
-def _names_a_metric(key: str) -> bool:
-    return any(stands_for(means, key) for means in ("printed_metric", "whole_loss", "objective"))
 
 
 def _moves(column: Column) -> bool:

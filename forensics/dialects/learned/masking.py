@@ -148,11 +148,11 @@ def _is_word(line: str, found: re.Match[str]) -> bool:
     if not found["number"][-1].isalpha() or not re.match(r" \w", line[found.end() : found.end() + 2]):
         return False
     before = line[max(0, found.start() - 40) : found.start()].rstrip()
-    is_named = stands_for("key_of_a_value", before) or _names_a_metric(
+    is_named = stands_for("key_of_a_value", before) or names_a_metric(
         re.split(r"[^\w|]", before.removesuffix(" is"))[-1]
     )
     behind = _NEXT.match(line, found.end())
-    return before[-1:].isalnum() and not is_named and not (behind is not None and _names_a_metric(behind["key"]))
+    return before[-1:].isalnum() and not is_named and not (behind is not None and names_a_metric(behind["key"]))
 
 
 def _is_site(line: str, found: re.Match[str]) -> bool:
@@ -227,7 +227,7 @@ def _named_behind(line: str, places: list[_Place], ends: list[int]) -> tuple[_Pl
         if name is None or _WORD.search(name["rest"]) is not None:
             break
     is_cut = first + len(row) < len(places) and _WORD.search(row[-1]["rest"]) is None
-    if is_cut or not any(_names_a_metric(name["key"]) for name in row):
+    if is_cut or not any(names_a_metric(name["key"]) for name in row):
         return tuple(places)
     for i, name in enumerate(row, first):
         slot = places[i].slot._replace(key=name["key"], behind=name["key"])
@@ -242,7 +242,8 @@ def _begins_a_row(line: str, place: _Place, gap: tuple[int, int]) -> bool:
     return bare and _NAME_BEHIND.match(line, *gap) is not None
 
 
-def _names_a_metric(key: str) -> bool:
+def names_a_metric(key: str) -> bool:
+    """Whether a printed name is one of a metric, a loss of any name among them."""
     return any(stands_for(means, key) for means in ("printed_metric", "whole_loss", "objective"))
 
 

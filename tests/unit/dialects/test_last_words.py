@@ -44,7 +44,7 @@ ENDS = (
 
 @pytest.mark.parametrize("head", HEADS)
 def test_an_end_is_one_behind_what_any_logger_prints(head: str) -> None:
-    assert [end for end in ENDS if last_words(head + end, "") is None] == []
+    assert [end for end in ENDS if last_words(head + end, b"") is None] == []
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_an_end_is_one_behind_what_any_logger_prints(head: str) -> None:
     ],
 )
 def test_words_of_a_part_or_of_a_failure_are_no_end(line: str) -> None:
-    assert last_words(line, "") is None
+    assert last_words(line, b"") is None
 
 
 def test_words_that_came_three_times_before_are_those_of_a_part() -> None:
     epochs = [f"epoch {n} loss 0.3\n[12:00:0{n}] Training took {n}.1 minutes" for n in range(5)]
-    assert last_words("[12:00:09] Training took 4.1 minutes", "\n".join(epochs[:2])) is not None
-    assert last_words("[12:00:09] Training took 4.1 minutes", "\n".join(epochs[:3])) is None
+    assert last_words("[12:00:09] Training took 4.1 minutes", "\n".join(epochs[:2]).encode()) is not None
+    assert last_words("[12:00:09] Training took 4.1 minutes", "\n".join(epochs[:3]).encode()) is None
 
 
 def test_the_place_in_the_program_behind_a_message_is_no_part_of_it() -> None:

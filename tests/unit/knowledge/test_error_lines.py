@@ -20,7 +20,7 @@ SHAPES = {"nan", "oom", "hang", "slowdown", "bad_eval", "learning", "crash", "st
 def is_read(row: ErrorLine, line: str) -> bool:
     """Whether the engine reads a line as this row; of a row for exceptions, whether it decides."""
     if row in errors.closing():
-        return last_words(line, "") == row
+        return last_words(line, b"") == row
     if not row.needles:
         said, *frames = line.split("\n")
         exception, _, message = said.partition(": ")
