@@ -290,3 +290,21 @@ def test_a_detector_in_a_file_without_losses_fired_at_the_step_that_the_run_had_
     told = nan_onset(run(rates, events=events((9, 7, "NaN in affine4"), source="log/train.60.log")))
     assert told is not None
     assert told.step == 7
+
+
+@pytest.mark.parametrize(
+    ("bad", "value", "status"),
+    [
+        ({20, 60}, INF, Status.TRANSIENT),
+        ({20, 60}, NAN, Status.FAILED),
+        ({17, 18, 19, 60}, INF, Status.FAILED),
+    ],
+    ids=["two of sixty", "no overflow", "more than a twentieth"],
+)
+def test_an_overflow_in_the_last_record_is_one_of_those_that_passed_while_the_loss_is_finite(
+    bad: set[int], value: float, status: Status
+) -> None:
+    norms = [(s, value if s in bad else one) for s, one in steady(60, value=0.5)]
+    onset = nan_onset(run(rows("loss", steady(60)), rows("grad_norm", norms)))
+    assert onset is not None
+    assert onset.status is status
