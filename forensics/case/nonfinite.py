@@ -20,7 +20,7 @@ from forensics.knowledge.metrics import telling, with_role
 from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
 
-_COUNTS = {"n_bad": pl.Int64, "n_before": pl.Int64, "n_after": pl.Int64}
+_COUNTS = {"n_bad": pl.Int64, "n_before": pl.Int64, "n_after": pl.Int64, "n_tail": pl.Int64}
 BAD_CLASSES = ("nan", "+inf", "-inf", "null-suspected-nan", "filtered-by-writer")
 
 
@@ -58,7 +58,8 @@ def series_of(run: Run, where: pl.Expr, roles: Mapping[str, str]) -> pl.DataFram
     """One row for each series of some metrics, in the order of their first records, from the index alone.
 
     Columns: the series' key, `role`, `n` records, `n_bad`, `n_before` (finite records before the first bad one) and
-    `n_after` (after the last bad one), both null where no record is bad, and `last`, the last value.
+    `n_after` (after the last bad one), both null where no record is bad, `n_tail` bad ones in a row up to the last of
+    them, and `last`, the last value.
     """
     index = index_of(run)
     wanted = chosen(index, where, stores_of(run).left_out)
@@ -82,13 +83,16 @@ def series_of(run: Run, where: pl.Expr, roles: Mapping[str, str]) -> pl.DataFram
     return pl.DataFrame([row for _, row in sorted(found, key=lambda one: one[0])], schema=schema, orient="row")
 
 
-def _bad(index: Index, own: list[int], rows: NDArray[np.uint32]) -> tuple[int, int | None, int | None]:
-    """How many records of a series are bad, and how many stand before the first and after the last of them."""
+def _bad(index: Index, own: list[int], rows: NDArray[np.uint32]) -> tuple[int, int | None, int | None, int]:
+    """How many records are bad, how many stand before the first and after the last of them, and with that in a row."""
     if index.is_finite(own):
-        return 0, None, None
+        return 0, None, None, 0
     classes = index.table.short("value_class", rows)
     bad = np.flatnonzero(classes.is_in(BAD_CLASSES).to_numpy())
-    return (len(bad), int(bad[0]), len(rows) - 1 - int(bad[-1])) if len(bad) else (0, None, None)
+    if not len(bad):
+        return 0, None, None, 0
+    tail = len(bad) - int(np.flatnonzero(np.diff(bad, prepend=-2) != 1)[-1])
+    return len(bad), int(bad[0]), len(rows) - 1 - int(bad[-1]), tail
 
 
 def _roles(run: Run) -> pl.DataFrame:

@@ -36,9 +36,8 @@ def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -
     excess[:skip] = 0.0
     dips = median_of(excess[skip:]) - excess
     sd = noise.sd * sqrt(1 + 1.57 / window)
-    hot = _hot(excess, sd, max(0.0, float(dips.max())), limits)
-    hot |= _held(excess, sd, max(0.0, float(dips[_learned(y, skip) :].max())), limits)
-    hot = np.flatnonzero(hot)
+    high = _hot(excess, sd, max(0.0, float(dips.max())), limits)
+    hot = np.flatnonzero(high | _held(excess, sd, max(0.0, float(dips[_learned(y, skip) :].max())), limits))
     ahead = moving_median(y, limits.back)
     slack = max(3 * noise.of_level(limits.back), 0.02)
     found: list[Spike] = []
@@ -54,8 +53,8 @@ def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -
         back = _first_at_most(ahead, before + slack, i + 1, min(end, n - limits.back + 1))
         peak = ratio_of(float(y[i : back if back is not None else min(n, i + reach)].max()) - before)
         if back is None:
-            while i > max(free, 1) and excess[i - 1] > _OUTSIDE * sd:  # a climb left its past before it is told
-                i -= 1
+            while not high[i] and i > max(free, 1) and excess[i - 1] > _OUTSIDE * sd:
+                i -= 1  # a climb left its past before it is told
             return found, Spike(i, peak, None)
         found.append(Spike(i, peak, back))
         free = back + 1

@@ -129,8 +129,8 @@ def _status(table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> Status:
     share = key["n_bad"] / key["n"]
     gradient = key["role"] == "grad_norm"
     if key["n_after"] == 0:
-        rare = key["n_bad"] == 1 or (share <= cfg.transient_share and key["last"] in _INFINITE)
-        alone = gradient and rare and _sound(_beside(table, key))
+        passed = share <= cfg.transient_share and key["last"] in _INFINITE
+        alone = gradient and key["n_tail"] == 1 and (key["n_bad"] == 1 or passed) and _sound(_beside(table, key))
         return Status.FAILED if not alone else Status.TRANSIENT if key["last"] in _INFINITE else Status.INTERMITTENT
     if share <= cfg.transient_share or (key["n_bad"] == 1 and key["n_before"] == 0):
         return Status.TRANSIENT

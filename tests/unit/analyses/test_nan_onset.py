@@ -298,8 +298,9 @@ def test_a_detector_in_a_file_without_losses_fired_at_the_step_that_the_run_had_
         ({20, 60}, INF, Status.TRANSIENT),
         ({20, 60}, NAN, Status.FAILED),
         ({17, 18, 19, 60}, INF, Status.FAILED),
+        ({20, 59, 60}, INF, Status.FAILED),
     ],
-    ids=["two of sixty", "no overflow", "more than a twentieth"],
+    ids=["two of sixty", "no overflow", "more than a twentieth", "the last two"],
 )
 def test_an_overflow_in_the_last_record_is_one_of_those_that_passed_while_the_loss_is_finite(
     bad: set[int], value: float, status: Status
