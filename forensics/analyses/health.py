@@ -91,7 +91,7 @@ def _of_end(end: Ending, records: _Records, *, is_paced: bool) -> Health:
     if end.success is not None:
         ended = f"{span}, then {_ending(end.success.quote)!r}"
         if records.steps < MIN_LOSSES:
-            return Health(Confidence.LOW if is_paced else None, f"{ended}; {_no_course(records)}")
+            return Health(Confidence.LOW if is_paced and records.losses else None, f"{ended}; {_no_course(records)}")
         return Health(proved, ended + caveat)
     if not records.losses:
         return Health(None, f"{span} without a loss, and no end marker")

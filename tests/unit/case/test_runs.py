@@ -57,23 +57,23 @@ def errors_of(place: Path) -> dict[str, list[str]]:
 
 def test_a_line_beside_the_runs_that_names_one_of_them_is_of_that_one(tmp_path: Path) -> None:
     lines = [f"Trial fn_7f1_0000{n} {how} after 60 iterations" for n, how in ((1, "errored"), (2, "completed"))]
-    found = errors_of(placed(tmp_path, {**TRIALS, "driver.log": ["start", *lines, "end"]}))
+    found = errors_of(placed(tmp_path, {**TRIALS, "driver.log": ["start", *lines, "then"]}))
     assert [*found.values()] == [[lines[0]], [lines[1]]]
 
 
 @pytest.mark.parametrize("name", ["fn_7f1", "fn_7f1_0000", "fn_7f1_00003"])
 def test_a_line_beside_the_runs_that_names_none_or_all_is_of_all(name: str, tmp_path: Path) -> None:
     line = f"Trial {name} errored after 60 iterations"
-    found = errors_of(placed(tmp_path, {**TRIALS, "driver.log": ["start", line, "end"]}))
+    found = errors_of(placed(tmp_path, {**TRIALS, "driver.log": ["start", line, "then"]}))
     assert [*found.values()] == [[line], [line]]
 
 
 def test_an_error_beside_the_runs_that_one_of_them_tells_itself_is_of_that_one(tmp_path: Path) -> None:
     raised = ["Traceback (most recent call last):", '  File "a.py", line 3, in fn', "    x[k]", "KeyError: 'img'"]
     own = {"fn_7f1_00001_lr=0.1/error.txt": raised}
-    told, other = errors_of(placed(tmp_path / "told", {**TRIALS, **own, "driver.log": [*raised, "end"]})).values()
+    told, other = errors_of(placed(tmp_path / "told", {**TRIALS, **own, "driver.log": [*raised, "then"]})).values()
     assert (raised[-1] in told, other) == (True, [])
-    both = errors_of(placed(tmp_path / "both", {**TRIALS, "driver.log": [*raised, "end"]})).values()
+    both = errors_of(placed(tmp_path / "both", {**TRIALS, "driver.log": [*raised, "then"]})).values()
     assert all(raised[-1] in one for one in both)
 
 

@@ -92,7 +92,7 @@ def test_epochs_of_whole_numbers_give_the_place_by_their_records(tmp_path: Path,
     assert report(run).verdict.cause == cause
 
 
-@pytest.mark.parametrize(("last", "cause"), [(51, "unknown"), (50, "from_start")])
+@pytest.mark.parametrize(("last", "cause"), [(11, "unknown"), (10, "from_start")])
 def test_rewards_of_many_steps_before_a_nan_that_an_exception_tells_are_no_start(
     tmp_path: Path, last: int, cause: str
 ) -> None:

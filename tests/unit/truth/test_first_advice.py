@@ -370,7 +370,7 @@ def test_a_spread_that_is_no_number_is_a_nan_of_the_weights(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("who", "is_read"), [("(pid=22950) ", True), ("(plan=22950) ", False)])
 def test_a_process_of_ray_without_a_name_begins_a_line(tmp_path: Path, who: str, is_read: bool) -> None:
-    verdict = said(tmp_path, [f"{who}ValueError: Reward should be finite scalar, got nan"])
+    verdict = said(tmp_path, [f"{who}ValueError: NaN loss"])
     assert (shape(verdict) == (Outcome.FAILED, Shape.NAN)) is is_read
 
 
