@@ -52,6 +52,13 @@ def test_times_printed_in_units_of_a_third_of_a_step_show_no_pace(tmp_path: Path
     assert "no time of a step" in verdict(tmp_path, lines).headline
 
 
+def test_a_pace_and_an_end_without_a_loss_prove_no_health(tmp_path: Path) -> None:
+    lines = [f"step {n} | q: {2 + n % 7 / 9:.3f} | step_time: {0.4 + 0.004 * (n % 7):.4f}" for n in range(1, 61)]
+    found = verdict(tmp_path, lines)
+    assert found.outcome is Outcome.CANNOT_SAY
+    assert "no loss and no reward was recognised" in found.headline
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_lines_too_few_to_be_learned_show_nothing(count: int, tmp_path: Path) -> None:
     assert verdict(tmp_path, records(" | val_loss: 2.9", count)).outcome is Outcome.CANNOT_SAY
