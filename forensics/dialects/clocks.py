@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from forensics.dialects.stamps import DATED, TIME_OF_DAY
+from forensics.dialects.stamps import DATED, OF_DAY, SINCE_START, TIME_OF_DAY, Form
 from forensics.patterns import lazily
 
 _DAY_S, _DAY_NS = 86400, 86400 * 10**9
@@ -25,6 +25,8 @@ _SLACK_S = 60.0
 #: A job that begins so soon after midnight counts from its own start.
 _ELAPSED_S = 300.0
 _HEAD_BYTES, _LINE_CHARS = 8 << 10, 400
+#: Lines that show whether times count from the start, and, evenly taken, whether any other line has a date.
+_LOOKED_AT, _MOST_LINES = 400, 2000
 _FEWEST = 3
 _OF_DAY = lazily(TIME_OF_DAY.encode(), re.MULTILINE)
 _DATED = lazily(rb"(?<!\d)\d{4}[-/][01]\d[-/][0-3]\d[ T][0-2]\d:[0-5]\d:[0-5]\d")
@@ -64,9 +66,15 @@ class Calendar(Struct, frozen=True):
 
 def calendar_of(year: int, parts: Sequence[tuple[int, bytes]], sample: Sequence[str]) -> Calendar:
     """Give the calendar of a log by parts of it, each with its place, and by some of its lines."""
-    is_dated = any(form.pattern.search(line[:_LINE_CHARS]) for line in sample for form in DATED)
-    is_undated = not is_dated and not any(_DATED.search(part) for _, part in parts)
+    # most logs print no time that counts from the start, and need no look for a date
+    is_timed = _have(sample[:_LOOKED_AT], (*SINCE_START, OF_DAY))
+    is_dated = is_timed and _have(sample[:: len(sample) // _MOST_LINES + 1], DATED)
+    is_undated = is_timed and not is_dated and not any(_DATED.search(part) for _, part in parts)
     return Calendar(year, clock_of(parts, is_undated=is_undated), is_undated)
+
+
+def _have(lines: Sequence[str], forms: Sequence[Form]) -> bool:
+    return any(form.pattern.search(line[:_LINE_CHARS]) for line in lines for form in forms)
 
 
 def clock_of(parts: Sequence[tuple[int, bytes]], *, is_undated: bool) -> Clock | None:

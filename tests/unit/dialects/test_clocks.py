@@ -92,3 +92,17 @@ def test_the_times_of_a_log_without_any_date_count_from_1970() -> None:
 def test_a_date_is_read_in_the_order_in_which_its_year_is_that_of_the_log(stamp: str, day: str | None) -> None:
     found = read(pl.Series([f"{stamp} step 3 loss 0.5"]), Calendar(2026)).cast(pl.Datetime("ns"))[0]
     assert (None if found is None else str(found)[:16]) == (day and f"{day} 14:22")
+
+
+@pytest.mark.parametrize(
+    ("lines", "undated"),
+    [
+        (["step 3 loss 0.5"] * 9, False),
+        (["[   9.3s] step 3 loss 0.5"] * 9, True),
+        ([*(["[   9.3s] step 3 loss 0.5"] * 500), *(["02.11.2025 10:00:00 saved"] * 500)], False),
+        (["[   9.3s] step 3 loss 0.5", "saved at 2025-11-02 10:00:00"], False),
+    ],
+    ids=["no time", "no date", "dates further down", "a date"],
+)
+def test_only_a_log_that_prints_times_is_looked_through_for_dates(lines: list[str], *, undated: bool) -> None:
+    assert calendar_of(2025, [(0, "\n".join(lines).encode())], lines).is_undated is undated
