@@ -162,7 +162,8 @@ def _situation(
     stack = raised.stack if raised is not None else ()
     own_code = not all(map(is_library_frame, stack))
     waits = bool(stack) and stands_for("waiting_frame", stack[0])
-    native = died_in(run, raised) if raised is not None and not raised.exception else ()
+    dies = lead is not None and lead.shape is Shape.CRASH and (raised is None or not raised.exception)
+    native = died_in(run, raised, verdict.culprits) if dies else ()
     own_call = next((one for one in native if not is_library_frame(one)), "")
     rank = verdict.culprits[0] if len(verdict.culprits) == 1 else onset.rank
     path = checkpoint.path if checkpoint is not None and checkpoint.path is not None else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 
 import polars as pl
 
@@ -36,9 +37,16 @@ def raised_in(failure: Failure) -> str:
     return whose if told else ""
 
 
-def died_in(run: Run, failure: Failure) -> tuple[str, ...]:
-    """Give the calls of the thread that died, the innermost first, where faulthandler printed them with the failure."""
-    named = (pl.col("code") == "native_stack") & (pl.col("source") == failure.source)
-    shown = run.scan("events").filter(named).select("line", "attrs").collect()
-    near = shown.sort((pl.col("line") - failure.at).abs()).head(1)["attrs"].to_list()
+def died_in(run: Run, failure: Failure | None, ranks: Iterable[int]) -> tuple[str, ...]:
+    """Give the calls of the thread that died, the innermost first, where faulthandler printed them.
+
+    They are those nearest to the failure in its file; those of `ranks` where a launcher tells of the death elsewhere.
+    """
+    named = pl.col("code") == "native_stack"
+    shown = run.scan("events").filter(named).select("source", "rank", "line", "attrs").collect()
+    if failure is not None and failure.source in shown["source"]:
+        shown = shown.filter(pl.col("source") == failure.source).sort((pl.col("line") - failure.at).abs())
+    else:
+        shown = shown.filter(pl.col("rank").is_in(list(ranks))).sort("source", "line")
+    near = shown.head(1)["attrs"].to_list()
     return tuple(json.loads(attributes(near[0]).get("stack", "[]"))) if near else ()

@@ -507,3 +507,14 @@ def test_the_call_in_which_native_code_died_is_told_where_its_stack_is_there(
     dump = ["Fatal Python error: Segmentation fault", "", *others, "Current thread 0x02 (most recent call first):"]
     verdict = said(tmp_path, [*dump, *calls])
     assert (verdict.cause, verdict.actions[0].text[: len(first)]) == ("silent_death_segv", first)
+
+
+def test_the_call_in_which_native_code_died_is_that_of_the_rank_that_the_launcher_names(tmp_path: Path) -> None:
+    launcher = "torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -11) local_rank: 2 (pid: 71)"
+    files = {"torchrun.log": [launcher]}
+    for rank, kind, call in ((1, "Aborted", "/opt/run/idle.py"), (2, "Segmentation fault", "/opt/run/mill.py")):
+        dump = [f"Fatal Python error: {kind}", "", "Current thread 0x02 (most recent call first):"]
+        files[f"rank{rank}.err"] = [*dump, f'  File "{call}", line 3 in grind']
+    verdict = judged(tmp_path, files).verdict
+    assert verdict.culprits == (2,)
+    assert verdict.actions[0].text.startswith("Look at /opt/run/mill.py:3 in grind")
