@@ -14,6 +14,7 @@ from functools import cached_property
 from math import isfinite
 from types import MappingProxyType
 
+import numpy as np
 import polars as pl
 from msgspec import Struct
 
@@ -269,15 +270,27 @@ def _turns(batch: pl.Series) -> pl.Series:
     return (filled < filled.shift(1)).fill_null(value=False).cum_sum().cast(pl.Float64)
 
 
-#: Share of the lines of a group that stand right below a record: the first of a sample may have lost its own.
+#: Share of the lines of a group that belong to records alike: the first of a sample may have lost its own.
 _BELOW = 0.9
 
 
-def continues(places: Sequence[int], rows: Sequence[tuple[Slot, ...]], records: frozenset[int]) -> bool:
-    """Whether lines carry on the records above them: indented, each right below one, and no number without a name.
+def continues(places: Sequence[int], rows: Sequence[tuple[Slot, ...]], heads: Sequence[Sequence[int]]) -> bool:
+    """Whether lines carry on the records that other lines begin, and no number of them lacks a name.
 
-    `places` are the lines' own, `records` those of lines that count steps and print a metric.
+    They are indented and each right below such a line, or there is one of them in each block that those begin.
+    `places` are the lines' own, each of `heads` those of the lines of one kind that count steps or epochs.
     """
-    indented = all(row[0].before[:1].isspace() for row in rows)
-    below = sum(place - 1 in records for place in places)
-    return indented and below >= _BELOW * len(places) and all(slot.key or slot.over for row in rows for slot in row)
+    if not all(slot.key or slot.over for row in rows for slot in row):
+        return False
+    begun = {place + 1 for kind in heads for place in kind}
+    below = sum(place in begun for place in places)
+    if all(row[0].before[:1].isspace() for row in rows) and below >= _BELOW * len(places):
+        return True
+    return any(_is_one_of_each(places, kind) for kind in heads)
+
+
+def _is_one_of_each(places: Sequence[int], heads: Sequence[int]) -> bool:
+    """Whether one of the places, and no more, lies behind each of the heads and before the next one."""
+    blocks = np.searchsorted(heads, places)
+    per_block = np.bincount(blocks, minlength=len(heads) + 1)[1:]
+    return bool((per_block == 1).sum() >= _BELOW * max(len(heads), len(places)))

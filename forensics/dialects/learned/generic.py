@@ -41,7 +41,8 @@ _JUNK = lazily(
 _PARTED = lazily(r"(?:\w+: *[-+]?[\w.]+[^;:]*; *){2}")
 #: Program text, and the summary that a tracker prints of a run that is over.
 _CODE = lazily(
-    r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$|[#@](?!\d)|//|wandb:\s)"
+    r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$"
+    r"|[#@](?!\d|#*\s\w+:? \[?\d)|//|wandb:\s)"
 )
 #: Who printed a line, within it: `INFO [rank 3] step 10 …`, `rank=3 | step 10 …`; no rank of a matrix or a machine.
 _SPEAKER = lazily(r"(?i)(?:^|[\[(|,;]|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG)) ?rank[ =:_]?(\d{1,6})\b")
@@ -56,6 +57,7 @@ _MIN_EVALUATIONS = 2
 _EXCERPT_LINES = 12
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
 _MAX_HOMES = 64
+_COUNTERS = frozenset({"step", "iter", "epoch"})
 #: Keys may stand twice in a line that prints more of them once, and more than so many: a best score, a running mean.
 _MOST_TWICE = 2
 
@@ -101,21 +103,21 @@ def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int
 def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *, excerpt: bool) -> Iterator[Family]:
     """Groups of lines with the same keys in the same order, the commonest first."""
     groups = _grouped(lines)
-    records: set[int] = set()
+    heads: list[list[int]] = []
     rest: list[tuple[tuple[str, ...], list[int], list[tuple[Slot, ...]]]] = []
     for signature, found in sorted(_merged(groups).items(), key=lambda kv: -len(kv[1])):
         found.sort(key=itemgetter(0))
         places, rows = [at for at, _ in found], [row for _, row in found]
         who = [ranks[at] for at in places] if ranks else []
-        rare = len(rows) >= _MIN_EVALUATIONS and bool(records) and _is_evaluation(signature)
+        rare = len(rows) >= _MIN_EVALUATIONS and bool(heads) and _is_evaluation(signature)
         trusted = len(rows) >= repeats or rare or (excerpt and any(map(_is_lost, rows)))
         if trusted and (family := _family(signature, rows, who)) is not None:
-            records.update(places if family.is_metric and "step" in family.roles.values() else ())
+            heads += [places] * (not _COUNTERS.isdisjoint(family.roles.values()))
             yield family
         elif trusted:
             rest.append((signature, places, rows))
     for signature, places, rows in rest:
-        if continues(places, rows, frozenset(records)):
+        if continues(places, rows, heads):
             yield Family(tuple(_columns(_keys_of(signature), rows, [])), {}, is_metric=True)
 
 

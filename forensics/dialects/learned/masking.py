@@ -58,6 +58,8 @@ _KEY = lazily(
     rf"(?: [{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
     r"(?P<sep>['\"]?[\])]?\s*(?:->|=>|:=|[:=\uff1a]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
+#: The first cell of a row of two, `| loss | 2.31 |`; what parts a head from its message has no such sign before it.
+_CELL = lazily(rf"(?:^|[^\w\s\x01-\x04])\s*[|│┃║]\s*(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,3}})\s*[|│┃║]\s*$")
 _COUNTER = r"(?:epoch|step|iter(?:ation)?|batch|update)"
 #: A quantity whose counter comes before its value: `Loss for epoch 3: 0.5`.
 _COUNTED = lazily(
@@ -251,6 +253,9 @@ def _key(slot: Slot, previous: Slot | None) -> str:
     """The key of a number, by the text before it and, for one behind its counter, that before the number before it."""
     if slot.over:
         return ""
+    cell = _CELL.search(slot.before[-120:])
+    if cell is not None and (previous is None or cell.start()):
+        return key_of(f"{cell['key']}: ")
     return key_of(slot.before) or ("" if previous is None else _counted_key(previous.before, slot.before))
 
 

@@ -524,8 +524,32 @@ def test_an_indented_line_below_each_record_is_its_second_half() -> None:
     assert series(wrapped(), "step_time_s") == [(step, float(f"0.0{step}")) for step in STEPS]
 
 
-def test_a_line_below_each_record_that_is_not_indented_is_one_of_its_own() -> None:
-    assert series(wrapped("queue={v}, waiting=0.0{s}s"), "waiting") == []
+def test_a_line_of_each_record_continues_it_in_any_layout() -> None:
+    assert [step for step, _ in series(wrapped("queue={v}, waiting=0.0{s}s"), "waiting")] == [*STEPS]
+
+
+def test_a_line_of_some_records_is_one_of_its_own() -> None:
+    lines = wrapped("queue={v}, waiting=0.0{s}s")
+    assert len(series([line for at, line in enumerate(lines) if at != 7], "waiting")) == len(STEPS) - 1
+    assert series([line for at, line in enumerate(lines) if at not in {7, 13}], "waiting") == []
+    assert series([line for line in lines for _ in range(1 + line.startswith("queue"))], "waiting") == []
+    assert series(wrapped("queue={v}, waiting=0.0{s}s, (0.0{s})"), "waiting") == []
+
+
+@pytest.mark.parametrize(
+    "head", ["Step {s}", "=== step {s} of 900 ===", "## Epoch {s}", "# epoch: {s}/900", "starting epoch {s} ..."]
+)
+@pytest.mark.parametrize(
+    "cell", ["{k}: {v}", "| {k:<9} | {v:>9} |", "│ {k} │ {v} │", "  > {k} -> {v}", "  {k:<12}{v:>12}"]
+)
+def test_metrics_below_a_counter_of_their_own_line_have_its_step(head: str, cell: str) -> None:
+    lines: list[str] = []
+    for step in STEPS:
+        told = {"loss": f"{9 - step / 99:.3f}", "depth": f"0.0{step}", "rss": f"{step} MiB"}
+        lines += [head.format(s=step), *(cell.format(k=k, v=v) for k, v in told.items()), "-" * 20]
+    assert [step for step, _ in series(lines, "loss")] == [*STEPS]
+    assert series(lines, "depth") == [(step, float(f"0.0{step}")) for step in STEPS]
+    assert series(lines, "process_rss_gib") == [(step, step / 1024) for step in STEPS]
 
 
 def test_an_indented_line_that_stands_elsewhere_is_no_second_half() -> None:
@@ -833,3 +857,13 @@ def test_a_unix_time_with_which_lines_begin_is_their_time_and_no_counter(form: s
 def test_the_share_of_the_plan_behind_a_counter_and_the_times_before_it_are_no_loss(form: str) -> None:
     values = [(s, round(3 - s / 900 + s % 3 / 20, 4)) for s in range(50, 1550, 50)]
     assert series([form.format(s=s, p=s // 15, v=v) for s, v in values], "loss") == values
+
+
+def test_a_box_that_counts_its_steps_is_read() -> None:
+    rows = [[("step", at), ("l", f"{9 - at / 20 + at % 2 / 9:.4f}"), ("VRAM", f"{at}.5 GB")] for at in range(1, 41)]
+    lines = [f"| {key:<14} | {value:>10} |" for row in rows for key, value in row]
+    opened = opened_bytes("train.log", "".join(f"{line}\n" for line in lines).encode())
+    sink = SourceSink(opened.source)
+    text_log.read(opened, sink, piece_bytes=1 << 20)
+    told = sink.frames()["metrics"]
+    assert told.filter(raw_name="VRAM")["step"].to_list() == [*range(1, 41)]
