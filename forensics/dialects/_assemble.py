@@ -11,8 +11,10 @@ from msgspec import Struct, field
 
 from forensics.dialects import _counters
 from forensics.dialects._match import Batch
+from forensics.dialects.names import canonical
 from forensics.dialects.spec import Dialect
 from forensics.io.columns import as_column
+from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.stats.spread import each_once
 
 CHECKPOINTS = ("saved", "committed", "removed", "resumed")
@@ -153,6 +155,8 @@ def _with_steps(dialect: Dialect, frame: pl.DataFrame, memory: Memory) -> pl.Dat
     if memory.before is not None:
         before = memory.before.with_columns(at=pl.lit(None, dtype=frame["at"].dtype))
         joined = pl.concat([before, frame], how="diagonal")
+    if any(line.meaning == "section" for line in dialect.lines):
+        joined = _with_sections(joined)
     carried = [k for k, line in enumerate(dialect.lines) if line.carry]
     nearest = pl.col("step").forward_fill()
     if carried:
@@ -168,6 +172,17 @@ def _with_steps(dialect: Dialect, frame: pl.DataFrame, memory: Memory) -> pl.Dat
     fresh = joined if memory.before is None else joined.filter(pl.col("at").is_not_null())
     memory.before = joined.tail(_CONTEXT_ROWS)
     return fresh
+
+
+def _with_sections(joined: pl.DataFrame) -> pl.DataFrame:
+    """Add `held_out`: whether a row is below the title of an evaluation, before what trains or counts again."""
+    earlier = pl.col("held_out") if "held_out" in joined.columns else pl.lit(None, dtype=pl.Boolean())
+    is_title, counts = pl.col("meaning") == "section", pl.any_horizontal(pl.col("step", "iter", "epoch").is_not_null())
+    opens = pl.col("text").str.contains(words_for("title_of_evaluation"))
+    told = (
+        pl.when(earlier.is_not_null()).then(earlier).when(is_title).then(opens).when(counts).then(pl.lit(value=False))
+    )
+    return joined.with_columns(held_out=told.forward_fill().over("rank").fill_null(value=False))
 
 
 def _finished(joined: pl.DataFrame, finished: pl.DataFrame) -> pl.DataFrame:
@@ -217,7 +232,7 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
 def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:
     parts: list[pl.DataFrame] = []
     base = 0
-    keep = list(_OWNER)
+    keep = [*_OWNER, *({"held_out"} & {*flat.columns})]
     for batch in batches:
         if batch.values is not None and batch.values.height:
             owners = flat[keep][(batch.values["row"] + base).cast(pl.UInt32)]
@@ -226,7 +241,17 @@ def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:
     if not parts:
         return pl.DataFrame(schema=_METRICS)
     rows = parts[0] if len(parts) == 1 else pl.concat(parts)
+    rows = _of_evaluations(rows) if "held_out" in rows.columns else rows
     return rows if rows["seq"].is_sorted() else rows.sort("seq", maintain_order=True)
+
+
+def _of_evaluations(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give metrics below the title of an evaluation the names of held-out ones."""
+    own = rows.filter("held_out")["name"].unique()
+    measured = [name for name in own if stands_for("printed_metric", name) and not stands_for("printed_rate", name)]
+    held = {name: canonical(f"val {name}").canonical for name in measured if not stands_for("held_out_word", name)}
+    name = pl.when("held_out").then(pl.col("name").replace(held)).otherwise("name")
+    return rows.with_columns(name=name).drop("held_out")
 
 
 def _checkpoints(frame: pl.DataFrame) -> pl.DataFrame:

@@ -42,7 +42,18 @@ TAILS: Mapping[str, str] = MappingProxyType(
 )
 
 Meaning = Literal[
-    "metrics", "clock", "progress", "saved", "committed", "removed", "resumed", "started", "ended", "overflow", "nan"
+    "metrics",
+    "clock",
+    "progress",
+    "section",
+    "saved",
+    "committed",
+    "removed",
+    "resumed",
+    "started",
+    "ended",
+    "overflow",
+    "nan",
 ]
 
 
@@ -58,7 +69,8 @@ class Line(Struct, frozen=True):
 
     `needle` is a literal that stands in every such line (case-sensitive); it decides speed, so choose a rare one.
     `meaning` says what a match is: `metrics` rows; `clock` is how fast a bar says it goes, beside what else its line
-    says and without a step; `progress` only gives the step to lines that have none; `saved` …
+    says and without a step; `progress` only gives the step to lines that have none; `section` says whose the metrics
+    below it are, those of training or of an evaluation, up to the next line that counts; `saved` …
     `resumed` go to the checkpoints table; `started`, `ended`, `overflow` (a skipped update) and `nan` (a detector's own
     message) become events with the code `<dialect>.<meaning>`; `step_offset` is added to the printed step, batch and
     number of batches, so that `step` counts optimizer updates the way the metric lines of the same dialect do.

@@ -28,9 +28,9 @@ from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shape_of, slots
 from forensics.dialects.learned.nameless import nameless
 from forensics.dialects.learned.roles import last_word, roles_of
-from forensics.dialects.spec import Dialect
+from forensics.dialects.spec import Dialect, Line
 from forensics.dialects.trainers.tables import ANY_LOG
-from forensics.knowledge.vocabulary import stands_for
+from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import lazily
 
 _JUNK = lazily(
@@ -57,6 +57,8 @@ _MIN_EVALUATIONS = 2
 _EXCERPT_LINES = 12
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
 _MAX_HOMES = 64
+#: Above each title stands a time, a level and a module, at most.
+_MAX_TITLE = 120
 _COUNTERS = frozenset({"step", "iter", "epoch"})
 #: Keys may stand twice in a line that prints more of them once, and more than so many: a best score, a running mean.
 _MOST_TWICE = 2
@@ -84,11 +86,17 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     return Dialect(
         name="generic",
         title="Learned from the log itself",
-        lines=(*learned, *ANY_LOG["saves"].lines),
+        lines=(*learned, *_sections(lines, repeats), *ANY_LOG["saves"].lines),
         sniff=tuple(line.pattern for line in learned if line.meaning == "metrics"),
         finish=finish,
         doc=__doc__ or "",
     )
+
+
+def _sections(lines: Sequence[str], repeats: int) -> Iterator[Line]:
+    """The lines that part what is measured in training from what is measured in an evaluation, where some do."""
+    if sum(len(line) <= _MAX_TITLE and stands_for("title_of_evaluation", line) for line in lines) >= repeats:
+        yield Line("section", "", f"(?:{words_for('title_of_evaluation')})|(?:{words_for('title_of_training')})")
 
 
 def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int | None]:

@@ -867,3 +867,34 @@ def test_a_box_that_counts_its_steps_is_read() -> None:
     text_log.read(opened, sink, piece_bytes=1 << 20)
     told = sink.frames()["metrics"]
     assert told.filter(raw_name="VRAM")["step"].to_list() == [*range(1, 41)]
+
+
+def of_splits(train: str, held_out: str) -> list[str]:
+    lines: list[str] = []
+    for step in STEPS:
+        lines += [f"Epoch {step}", train, f"  loss: {9 - step / 99:.3f}", f"  acc: 0.{step:03d}"]
+        lines += [held_out, f"  loss: 3.{step:03d}", f"  lr: 0.0{step}", "----"]
+    return lines
+
+
+@pytest.mark.parametrize("title", ["Val:", "=== Validation ===", "[12:00:01] Evaluating...", "INFO Test set results"])
+@pytest.mark.parametrize("piece_bytes", [1 << 23, 300])
+def test_metrics_below_the_title_of_an_evaluation_are_held_out(title: str, piece_bytes: int) -> None:
+    text = "".join(f"{line}\n" for line in of_splits("Train:", title))
+    opened = opened_bytes("train.log", text.encode())
+    sink = SourceSink(opened.source)
+    text_log.read(opened, sink, piece_bytes=piece_bytes)
+    told = sink.frames()["metrics"].sort("seq")
+    assert told.filter(name="loss")["value"].to_list() == [round(9 - step / 99, 3) for step in STEPS]
+    assert told.filter(name="eval_loss").select("step", "value").rows() == [(s, float(f"3.{s:03d}")) for s in STEPS]
+    assert told.filter(name="acc").height == told.filter(name="lr").height == len(STEPS)
+
+
+@pytest.mark.parametrize("title", ["the loss of the validation", "value", "Epoch 3 of the test", "saved the best val"])
+def test_other_words_above_metrics_leave_them_as_they_are(title: str) -> None:
+    assert series(of_splits("Train:", title), "eval_loss") == []
+
+
+def test_a_section_of_an_evaluation_ends_where_training_begins_again() -> None:
+    lines = [line for line in of_splits("Training", "Validation") if not line.startswith("Epoch")]
+    assert len(series(lines, "loss")) == len(series(lines, "eval_loss")) == len(STEPS)
