@@ -34,7 +34,8 @@ _LOG = lazily(r"^(?P<stem>.*)\.(?P<ending>out|err|log|txt|[oe]\d{1,12})$")
 class _Agent(Struct, frozen=True):
     """What one agent or job wrote: the attempts of its files, the global ranks of its workers, times, what it loaded.
 
-    `dead`: below all that it trained it says how it ended. `order` are the numbers of its name.
+    `dead`: below all that it trained it says how it ended. `order` are the numbers of its name, `speakers` the ranks
+    that its lines name.
     """
 
     sources: Mapping[str, int]
@@ -45,6 +46,7 @@ class _Agent(Struct, frozen=True):
     loaded: int | None
     dead: bool = False
     order: tuple[int, ...] = ()
+    speakers: frozenset[int] = frozenset()
 
     @property
     def timed(self) -> bool:
@@ -59,8 +61,9 @@ class _Agent(Struct, frozen=True):
         return apart and (self.trains or self.loaded is not None)
 
     def comes_after(self, before: _Agent) -> bool:
-        """Whether its log is of a job that was started when that of an earlier one had died."""
-        if not before.dead:
+        """Whether its log is of a job that was started when that of an earlier one had died, and not of its peers."""
+        are_peers = self.speakers and before.speakers and self.speakers.isdisjoint(before.speakers)
+        if not before.dead or are_peers:
             return False
         if self.first_ns is not None and before.last_ns is not None and self.first_ns != before.last_ns:
             return self.first_ns > before.last_ns
@@ -129,9 +132,9 @@ def _in_turn(jobs: Sequence[_Agent]) -> dict[str, int]:
 def _agents(run: Run, folders: Iterable[Mapping[str, int]], ranks: Mapping[str, int | None]) -> Iterable[_Agent]:
     loaded = openings(run)
     spans = {
-        source: (first, last, trains, dead)
-        for source, first, last, trains, dead in pl.concat(
-            run.scan(table).select("source", "seq", "t_ns", trains=pl.lit(value=table == "metrics"), ends=ends)
+        source: (first, last, trains, dead, speakers)
+        for source, first, last, trains, dead, speakers in pl.concat(
+            run.scan(table).select("source", "seq", "t_ns", "rank", trains=pl.lit(value=table == "metrics"), ends=ends)
             for table, ends in (("events", is_failure() | is_end()), ("metrics", pl.lit(value=False)))
         )
         .group_by("source")
@@ -140,6 +143,7 @@ def _agents(run: Run, folders: Iterable[Mapping[str, int]], ranks: Mapping[str, 
             last=pl.col("t_ns").max(),
             trains=pl.col("trains").any(),
             dead=pl.col("seq").filter("ends").max() > pl.col("seq").filter("trains").max().fill_null(-1),
+            speakers=pl.col("rank").drop_nulls().unique(),
         )
         .collect()
         .iter_rows()
@@ -150,11 +154,12 @@ def _agents(run: Run, folders: Iterable[Mapping[str, int]], ranks: Mapping[str, 
         yield _Agent(
             sources,
             frozenset(rank for source in sources if (rank := ranks.get(source)) is not None),
-            min((first for first, _, _, _ in own if first is not None), default=None),
-            max((last for _, last, _, _ in own if last is not None), default=None),
-            any(trains for _, _, trains, _ in own),
+            min((first for first, *_ in own if first is not None), default=None),
+            max((last for _, last, *_ in own if last is not None), default=None),
+            any(trains for _, _, trains, *_ in own),
             max(steps, default=None),
-            any(dead for _, _, _, dead in own),
+            any(dead for *_, dead, _ in own),
+            speakers=frozenset(rank for *_, speakers in own for rank in speakers),
         )
 
 

@@ -168,8 +168,9 @@ def test_the_two_streams_of_a_job_are_one_launch(tmp_path: Path) -> None:
         {"train-1.log": steps(1, 60, 0), "train-2.log": [*steps(61, 90, 20), at(41, LOST[0]), LOST[1]]},
         {"worker-4711.log": [*bare(1, 9), *LOST], "worker-4712.log": [*bare(1, 9), *LOST]},
         {"train.log.1": [*bare(1, 9), *LOST], "train.log.2": [*bare(1, 9), *LOST]},
+        {f"slurm-19_{rank}.out": [f"[rank {rank}] {line}" for line in (*bare(1, 9), *LOST)] for rank in (0, 1)},
     ],
-    ids=["of two nodes at one time", "of a process that did not end", "of unknown order", "rotated"],
+    ids=["of two nodes at one time", "of a process that did not end", "of unknown order", "rotated", "of ranks"],
 )
 def test_logs_of_one_name_are_no_launches(files: Mapping[str, Sequence[str]], tmp_path: Path) -> None:
     assert launches(pipeline.ingest_run(place_of(tmp_path, files))) == {}
