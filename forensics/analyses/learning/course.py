@@ -38,6 +38,8 @@ _SIMILAR = 0.7
 _FEWEST_LEFT = 4
 #: Records at the end that no noise lifts together: each lies 2.5 deviations up or more.
 _LATE = 3
+#: So many times the lowest records, all records behind them gave back what was learned: healthy ones fall.
+_GAVE_BACK = 1.5
 
 
 class Departure(Struct, frozen=True):
@@ -101,7 +103,7 @@ def course_of(level: Level | None, limits: Limits) -> Course | None:
     work = _Work(y, level.middle, level.noise, window, min(max(10, n // 50), n // 4))
     gone = _exploded(work, limits) or _burst(work, limits)
     if n < limits.records:
-        return Course((), _placed(gone, place))
+        return Course((), _placed(gone or _given_back(work, limits), place))
     jump = jump_of(y, work.noise, limits)
     spikes, lost = spikes_of(y, work.noise, window, work.skip, limits)
     if jump is not None and any(abs(jump[0] - s.index) <= span_of(n) for s in spikes):
@@ -145,6 +147,18 @@ def _burst(w: _Work, limits: Limits) -> Departure | None:
     if not bool((np.minimum.accumulate(y[::-1])[::-1][1:-1] > least).any()):
         return None
     return _left(w, int(np.argmin(y[:-2])), "explosion", limits)
+
+
+def _given_back(w: _Work, limits: Limits) -> Departure | None:
+    """Find where, of few records, all that follow lie far above the lowest ones before, which are no single dip."""
+    y, n = w.y, len(w.y)
+    for onset in range(_LATE, n - limits.burst_left + 1):
+        lowest = np.sort(y[:onset])[:_LATE]
+        if y[onset:].min() > lowest[-1] + log(_GAVE_BACK):
+            size = float(y[onset:].max() - lowest[-1])
+            told = _told(w, (int(np.argmin(y[:onset])), onset), (size, "spike"), limits, last=n - onset)
+            return replace(told, best=exp(float(lowest[-1])))
+    return None
 
 
 def _left(w: _Work, low: int, how: str, limits: Limits) -> Departure:

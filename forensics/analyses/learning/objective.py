@@ -12,7 +12,7 @@ from forensics.case.series import metric_names
 from forensics.case.settings import keyed
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import having
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, median_of
 from forensics.store.run import Run, derived
 
 _NOT_SAID = ("", "false", "0", "none", "null", "no", "scratch", "random")
@@ -42,14 +42,14 @@ def tuned(run: Run) -> bool:
 
 
 def improved(run: Run, curve: Curve, onset: int, risen: int | None = None) -> bool:
-    """Whether an evaluation loss is no worse from `risen`, or the onset, on than its last value before the onset."""
+    """Whether an evaluation loss is no worse, in the later half from `risen` on, than at last before the onset."""
     step, since = curve.step(onset), curve.step(onset if risen is None else risen)
     if step is None or since is None:
         return False
     for at, values in _evaluations(run):
         known = ~np.isnan(at)
         before, after = values[known & (at < step)], values[known & (at >= since)]
-        if len(before) and len(after) and float(after.min()) <= float(before[-1]):
+        if len(before) and len(after) and median_of(after[len(after) // 2 :]) <= float(before[-1]):
             return True
     return False
 

@@ -67,7 +67,8 @@ def _severity(gone: Departure, what: str | None, cfg: Limits) -> Severity | None
     if gone.rise <= cfg.rise:
         return Severity.INFO
     lasts = gone.slope >= 0 and gone.left >= cfg.wasted * gone.records
-    return Severity.ERROR if gone.clear and (lasts or gone.above > 1) else Severity.WARNING
+    certain = gone.records >= cfg.records and gone.clear and (lasts or gone.above > 1)
+    return Severity.ERROR if certain else Severity.WARNING
 
 
 def _diverged_finding(run: Run, loss: Loss, gone: Departure, severity: Severity) -> Finding:

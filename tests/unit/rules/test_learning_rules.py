@@ -86,6 +86,31 @@ def test_a_better_evaluation_contradicts_a_divergence() -> None:
     assert list(diverged(run)) == []
 
 
+def test_an_evaluation_that_was_better_once_and_is_worse_at_last_contradicts_nothing() -> None:
+    run = losses(falling(80) + [50.0] * 10 + [51.0] * 30, evals={500: 3.0, 900: 2.5, 1000: 3.4, 1100: 3.5})
+    assert one(list(diverged(run))).onset.step == 800
+
+
+LEARNED = [4.1, 3.8, 3.2, 2.4, 1.7, 1.6, 1.65, 1.58]
+
+
+@pytest.mark.parametrize(
+    ("values", "onsets"),
+    [
+        ([*LEARNED, 4.3, 3.1, 2.9, 2.8, 2.7], [80]),
+        ([*LEARNED, 4.3, 3.1, 2.9, 2.8], []),  # four records may come back
+        ([*LEARNED, 4.3, 3.1, 2.9, 2.8, 2.5], [80]),
+        ([*LEARNED, 4.3, 3.1, 2.9, 2.8, 2.4], []),  # less than 1.5 times the third lowest
+        ([4.1, 3.8, 3.7, 1.6, 1.5, 4.3, 4.1, 4.0, 4.2, 4.1], []),  # a dip of two records
+        ([4.1, 3.8, 1.7, 1.6, 1.5, 4.3, 4.1, 4.0, 4.2, 4.1], [50]),
+    ],
+)
+def test_few_records_that_give_back_what_was_learned_are_suspect(values: list[float], onsets: list[int]) -> None:
+    found = list(diverged(losses(values)))
+    assert [hit.onset.step for hit in found] == onsets
+    assert [hit.severity.value for hit in found] == ["warning"] * len(onsets)
+
+
 def test_a_frozen_loss_names_the_uniform_answer() -> None:
     hit = one(list(frozen_loss(losses([1.75, 9.5, *[math.log(32000)] * 8]))))
     assert (hit.cause, hit.onset.step) == ("loss_died", 10)
