@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from forensics.dialects.names import counted, falls, is_anew, to_gib
+from forensics.dialects.names import counted, falls, is_anew, sized, to_gib
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.stats.spread import median_of
@@ -21,6 +21,8 @@ _LONGEST_S = 60.0
 _MOST_OWN_WORDS = 4
 #: Fewer numbers show no course.
 _LEAST_COURSE = 12
+#: No share of a memory, in percent, is larger.
+_WHOLE = 100.0
 #: The first level of a loss: a twentieth, as trends have it, and no fewer than three.
 _FIRST = 3
 
@@ -47,8 +49,9 @@ def understood(table: Packed) -> Packed:
         alone |= _by_its_course(table, [raw for raw in unknown if raw not in alone])
     alone |= _of_waits(table, unknown) if "step_time_s" not in known else {}
     memories = {raw: name for raw in unknown if (name := counted(raw)) is not None}
-    factors = _to_gib(table, memories)
-    found = alone | {raw: memories[raw] for raw in factors}
+    shares = {raw: name for raw in unknown if (name := sized(raw)) is not None}
+    factors = _to_gib(table, memories, 0.0) | _to_gib(table, shares, _WHOLE)
+    found = alone | {raw: (memories | shares)[raw] for raw in factors}
     named = table.renamed(found) if found else table
     return named.scaled(factors) if factors else named
 
@@ -133,9 +136,12 @@ def _losses(known: set[str], unknown: list[str]) -> list[str]:
     return [raw for raw in unknown if stands_for("objective", raw)]
 
 
-def _to_gib(table: Packed, memories: Iterable[str]) -> dict[str, float]:
-    """Names of memories without a unit → the factor to GiB; those whose numbers have the size of none are left out."""
+def _to_gib(table: Packed, memories: Iterable[str], least: float) -> dict[str, float]:
+    """Names of memories without a unit → the factor to GiB; those whose numbers have the size of none are left out.
+
+    So are those whose largest number is no larger than `least`.
+    """
     values = {raw: table.values_of(raw) for raw in memories}
     largest = {raw: one.filter(one.is_finite()).max() for raw, one in values.items()}
-    factors = {raw: to_gib(most) for raw, most in largest.items() if isinstance(most, float)}
+    factors = {raw: to_gib(most) for raw, most in largest.items() if isinstance(most, float) and most > least}
     return {raw: factor for raw, factor in factors.items() if factor is not None}

@@ -53,11 +53,15 @@ def meanings() -> frozenset[str]:
 
 @cache
 def _by_words() -> dict[str, Name]:
-    """The table by the words of its names, whatever stands between them; where these mean two things, neither."""
+    """The table by the words of its names, whatever stands between them; where these mean two things, neither.
+
+    Words of a memory are none: `gpu.mem` of nvidia-smi is a use in percent, `gpu_mem` in a log is a size.
+    """
     found: dict[str, set[Name]] = {}
     for printed, name in table().items():
         found.setdefault(_words(printed), set()).add(name)
-    return {words: next(iter(names)) for words, names in found.items() if len(names) == 1 and "_" in words}
+    alone = {words: next(iter(names)) for words, names in found.items() if len(names) == 1 and "_" in words}
+    return {words: name for words, name in alone.items() if words not in _roles("sized")}
 
 
 @cache
@@ -198,6 +202,11 @@ _SIZES: tuple[tuple[float, float, float], ...] = (
 def counted(printed: str) -> str | None:
     """What a name that counts an allocator's memory means where its numbers have the size of one (`to_gib`)."""
     return _roles("counted").get(_words(printed.replace(".", "/").rpartition("/")[2]))
+
+
+def sized(printed: str) -> str | None:
+    """What a name of a memory means where its numbers are too large for a share of one (`to_gib`)."""
+    return _roles("sized").get(_words(printed.replace(".", "/").rpartition("/")[2]))
 
 
 def to_gib(largest: float) -> float | None:

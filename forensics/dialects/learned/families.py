@@ -20,13 +20,14 @@ from msgspec import Struct
 
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
-from forensics.dialects.names import counts, falls, is_anew, measured, of_pair
+from forensics.dialects.names import canonical, counts, falls, is_anew, measured, of_pair
 from forensics.dialects.spec import DECIMAL_COMMA, NS, RESERVED, Line, N, Name
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 
 _MAX_FIRST, _MAX_GAP = 120, 60
 _COUNT = r"[\d,]*\d"
+_RATE = lazily(r"[a-z]+/s(?:ec)?")
 _UNNAMED = lazily(rf"[^0-9{LETTERS}]+")
 #: All of something, in percent.
 _WHOLE = 100
@@ -134,6 +135,8 @@ def _named(column: Column, before: str) -> Name:
     units = {"B" if cell.unit in THOUSANDS else cell.unit for cell in column.cells}
     limits = {f"{cell.unit}B" if cell.unit in THOUSANDS else cell.unit for cell in column.maxima}
     name = measured(of_pair(column.key, before), limits if units == {""} and limits else units, column.values)
+    if name == Name(column.key) and len(units) == 1 and _RATE.fullmatch(rate := min(units)) is not None:
+        return canonical(rate)  # `speed: 447.8 samples/s`
     most = {cell.value for cell in column.maxima}
     whole = max(most, default=0)
     if len(most) == 1 and 0 < max(column.values, default=0) <= whole and stands_for("score", column.key):
@@ -209,7 +212,7 @@ def _lead(column: Column, behind: str, *, first: bool) -> tuple[str, str]:
         and not set(shared) & set(SOURCE)
     ):
         return r"^\s*" + source(shared).removeprefix(r"\s*"), shared
-    if whole and not first and shared.strip() and not re.search(r"\w", shared):
+    if whole and not first and shared.strip() and column.key.split(" ")[-1] not in shared:
         return source(shared), ""  # the key stands before another number
     if column.behind:
         return ("" if first else r".*?"), column.behind

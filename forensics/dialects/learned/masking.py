@@ -20,7 +20,7 @@ from forensics.patterns import lazily
 
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = (
-    r"(?:%| ?[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x|[a-z]+/s(?:ec)?"
+    r"(?:%| ?[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x| ?[a-z]+/s(?:ec)?"
     r"| ?(?:m?s|secs?|seconds))"
 )
 #: What stands for each placeholder in a learned pattern; none needs look-around.
@@ -66,6 +66,9 @@ _COUNTED = lazily(
     rf"(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,2}}?) \(?(?:(?:for|at|of|in|after|on) )?{_COUNTER}\s*#?\s*$",
     re.IGNORECASE,
 )
+#: The same with the counter's name behind its number: `Loss after 82 updates: 1.9`.
+_QUANTITY_AT = lazily(rf"(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,2}}?) \(?(?:for|at|of|in|after|on)\s+$", re.IGNORECASE)
+_COUNTER_BEHIND = lazily(rf" ?(?P<counter>{_COUNTER}(?:e?s)?)\)?\s*(?:[:=]|->|is|was)\s*", re.IGNORECASE)
 _BRACKETED = lazily(rf"\({_COUNTER}", re.IGNORECASE)
 _MIXED = lazily(rf"(?P<before>[^\x00-\x7f][{LETTERS} ]*?[^\x00-\x7f] ?)\(?(?P<latin>[A-Za-z_][\x20-\x7e]*)")
 _WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
@@ -172,6 +175,13 @@ def _is_counter(line: str, place: _Place) -> bool:
     return named and line[place.begin : place.end].isdigit()
 
 
+def _around_a_counter(earlier: str, before: str) -> tuple[str, str] | None:
+    """The quantity and the counter of `Loss after 82 updates: 1.9`, by the texts before both numbers."""
+    behind = _COUNTER_BEHIND.fullmatch(before)
+    quantity = _QUANTITY_AT.search(earlier[-120:]) if behind is not None else None
+    return None if behind is None or quantity is None else (quantity["key"], behind["counter"])
+
+
 def _before(line: str, pieces: tuple[str | tuple[int, int], ...]) -> str:
     return "".join(piece if isinstance(piece, str) else line[piece[0] : piece[1]] for piece in pieces)
 
@@ -205,6 +215,9 @@ def _places(line: str) -> tuple[_Place, ...]:
             counted = places[-1].slot
             places[-1] = places[-1]._replace(slot=counted._replace(key="step"))
             slot = slot._replace(key=counted.key)
+        elif places and (pair := _around_a_counter(places[-1].slot.before, before)) is not None:
+            places[-1] = places[-1]._replace(slot=places[-1].slot._replace(key=pair[1]))
+            slot = slot._replace(key=pair[0])
         holds = not any(map(str.isdigit, earlier + before))
         places.append(_Place(*found.span("number"), tuple(pieces), slot, holds))
         ends.append(found.end())

@@ -180,6 +180,13 @@ def test_a_number_of_no_size_that_a_device_has_is_no_memory(printed: float) -> N
 
 def test_a_use_of_memory_without_a_unit_may_be_a_share() -> None:
     assert in_gib("memory", 48.0) == [("memory", 48.0)]
+    assert in_gib("gpu_mem", 100.0) == [("gpu_mem", 100.0)]
+
+
+def test_a_use_of_memory_above_a_hundred_is_no_share() -> None:
+    assert in_gib("gpu_mem", 101.0) == [("mem_allocated_gib", 101.0)]
+    assert in_gib("rss", 20480.0) == [("process_rss_gib", 20.0)]
+    assert in_gib("peak", 20480.0) == [("peak", 20480.0)]
 
 
 def course(name: str, values: Sequence[float]) -> set[str]:

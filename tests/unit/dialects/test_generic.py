@@ -898,3 +898,27 @@ def test_other_words_above_metrics_leave_them_as_they_are(title: str) -> None:
 def test_a_section_of_an_evaluation_ends_where_training_begins_again() -> None:
     lines = [line for line in of_splits("Training", "Validation") if not line.startswith("Epoch")]
     assert len(series(lines, "loss")) == len(series(lines, "eval_loss")) == len(STEPS)
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        ("Loss after {s} updates: {v}", "loss"),
+        ("12:00:0{d} train loss (after {s} steps): {v} elapsed 9s", "loss"),
+        ("accuracy at {s} iterations = {v}", "accuracy"),
+        ("Loss on {s} batches was {v}", "loss"),
+    ],
+)
+def test_a_value_behind_its_counter_and_the_counters_name_is_that_of_the_quantity(form: str, name: str) -> None:
+    lines = [form.format(s=step, v=f"{9 - step / 99:.3f}", d=step % 10) for step in STEPS]
+    assert series(lines, name) == [(step, round(9 - step / 99, 3)) for step in STEPS]
+
+
+def test_a_counter_behind_another_number_takes_no_value() -> None:
+    assert [slot.key for slot in slots("loss 0.3 in 20 steps: 0.4")] == ["loss", "in", "steps"]
+
+
+@pytest.mark.parametrize(("unit", "name"), [(" samples/s", "samples/s"), ("img/sec", "img/sec"), ("", "pace")])
+def test_a_name_that_says_nothing_is_that_of_its_rate(unit: str, name: str) -> None:
+    lines = [f"step {step} loss {9 - step / 99:.3f}, pace: {step}.5{unit}" for step in STEPS]
+    assert series(lines, name) == [(step, step + 0.5) for step in STEPS]
