@@ -181,8 +181,8 @@ def measured(printed: str, units: Collection[str], values: Sequence[float]) -> N
     if factor is not None and words in _sizes():
         return Name(_sizes()[words], factor)
     factor = _units("time").get(unit)
-    if factor is not None and words in _roles("each_time") and is_each_time(values):
-        return Name(_roles("each_time")[words], factor)
+    if factor is not None and words in _roles("each_time"):
+        return Name(_roles("each_time")[words] if is_each_time(values) else canonical(printed).canonical, factor)
     for holds, holding in _HOLDING.items():
         if words in _roles(holds) and holding(values):
             return Name(_roles(holds)[words])

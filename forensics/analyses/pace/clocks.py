@@ -38,6 +38,7 @@ _BAR = PaceName("time", "step", 1.0, 150)  # behind every name, and every averag
 _UNNAMED = {"wall": "the time between records", "parts": "the sum of the parts of a step"}
 _TICKS = 40  # a difference of so many ticks is right to 2.5 %
 _FEW_TICKS, _FEW = 16, 30  # where that leaves so few records, one that is right to 6 % shows a change of level sooner
+_FEWEST_OF_A_CLOCK, _GROWN = 12, 4  # a time of each step that grows in every record grows by less
 _FREE = 2  # saves without a cost, which show that a save has none
 _ALIKE = 0.9  # of the time of the fastest slow record beside a save: others that take as long are as slow
 _GROUP = ["source", "attempt", "rank"]
@@ -207,22 +208,45 @@ def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place, table: Packe
     rows = first_of_each(part, "at")
     value, counts, notes, quantum = rows["value"].to_numpy() * meaning.scale, rows["at"].to_numpy(), (), 0.0
     if meaning.form == "anew":
-        if not is_each_time(value.tolist()):
+        form = "time" if is_each_time(value.tolist()) else "clock" if is_running(value) else None
+        if form is None:
             return None
-        meaning = PaceName("time", meaning.unit, meaning.scale, meaning.order)
+        meaning = PaceName(form, meaning.unit, meaning.scale, meaning.order)
+    if meaning.form == "clock":
+        return _running_clock(
+            rows.with_columns(t_ns=as_column((value * 1e9).round().astype(np.int64))), meaning, place, table
+        )
     if meaning.form in {"rate", "mean-rate"}:
         with np.errstate(divide="ignore"):
             value = 1 / value
     is_mean = meaning.form.startswith("mean") and is_of_times(value, counts)
-    since_start = is_mean or (meaning.form != "clock" and is_running_average(value, counts))
+    since_start = is_mean or is_running_average(value, counts)
     if since_start:
         quantum = undone_quantum(_printed_unit(value), counts)
         value, notes = undone(value, counts), ("an average since the start, taken apart",)
-    rows = _paced(rows, _over(np.diff(value), np.diff(counts)) if meaning.form == "clock" else value[1:])
+    rows = _paced(rows, value[1:])
     if rows.height < 2:
         return None
     order = meaning.order + (100 if since_start else 0)
     return Clock(*place, meaning.form, meaning.unit, order, only(rows, *_HELD), quantum, notes, table)
+
+
+def is_running(times: Floats) -> bool:
+    """Whether times are those since the start: none is below the one before, and the last is many times the first."""
+    return len(times) >= _FEWEST_OF_A_CLOCK and bool((np.diff(times) >= 0).all() and times[-1] >= _GROWN * times[0])
+
+
+def _running_clock(rows: pl.DataFrame, meaning: PaceName, place: _Place, table: Packed) -> Clock | None:
+    """The differences of a clock that runs through: rows with `t_ns`, the time since the start."""
+    tick_s = _tick_s(rows["t_ns"].to_numpy())
+    rows = _by_tick(rows, tick_s)
+    took_s = _over(np.diff(rows["t_ns"].to_numpy()) / 1e9, np.diff(rows["at"].to_numpy()))
+    rows = _paced(rows, took_s)
+    if rows.height < 2:
+        return None
+    tick = tick_s / median_of((rows["at"] - rows["lo"]).to_numpy())
+    notes = ("differences of a running clock",)
+    return Clock(*place, meaning.form, meaning.unit, meaning.order, only(rows, *_HELD), tick, notes, table)
 
 
 def _paced(rows: pl.DataFrame, pace: Floats, within: Flags | None = None) -> pl.DataFrame:

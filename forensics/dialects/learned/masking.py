@@ -21,7 +21,7 @@ from forensics.patterns import lazily
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = (
     r"(?:%| ?[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x| ?[a-z]+/s(?:ec)?"
-    r"| ?(?:m?s|secs?|seconds))"
+    r"| ?(?:m?s|secs?|seconds|min(?:s|utes)?|hours?|hrs?))"
 )
 #: What stands for each placeholder in a learned pattern; none needs look-around.
 SOURCE = {

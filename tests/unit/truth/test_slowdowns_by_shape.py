@@ -157,3 +157,38 @@ def test_pauses_that_begin_in_a_short_run_are_told_where_they_double_the_time(
     took = [(0.125 if one == "1" else 0.033) * (1 + rng.gauss(0, 0.01)) for one in "0" * 15 + late]
     lines = [f"step {5 * i + 5} | loss {3 - i / 50:.4f} | step_time {one:.4f}" for i, one in enumerate(took)]
     assert is_slow(said(tmp_path, [*lines, DONE])) is slow
+
+
+def since_the_start(form: str, *, unit_s: float = 1.0, slower: float = 2.6, first_s: float = 0.0) -> list[str]:
+    """A log that prints the time since its start, in whole units, at each fiftieth step."""
+    chance, now, lines = random.Random(3), first_s, []
+    for at in range(1, 121):
+        now += 50 * (1.0 + chance.random() / 30) * (slower if at > 70 else 1.0) * unit_s
+        lines.append(form.format(s=50 * at, l=f"{2 + 3 / at + chance.random() / 50:.3f}", t=f"{now / unit_s:.0f}"))
+    return [*lines, "Training complete"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "Itr {s} | Loss {l} | Wall {t}s",
+        "step {s} loss {l} elapsed {t} s",
+        "step {s} loss {l} total time: {t}s",
+        "Loss after {s} updates: {l} (time {t}s)",
+        '{{"step": {s}, "loss": {l}, "time_elapsed": {t}}}',
+    ],
+)
+def test_a_time_since_the_start_is_a_clock(tmp_path: Path, form: str) -> None:
+    verdict = said(tmp_path, since_the_start(form))
+    assert (verdict.shape, verdict.onset.step) == (Shape.SLOWDOWN, 3500 + 50)
+    assert said(tmp_path / "even", since_the_start(form, slower=1.0)).shape is None
+
+
+def test_a_time_since_the_start_has_a_unit(tmp_path: Path) -> None:
+    verdict = said(tmp_path, since_the_start("step {s} loss {l} elapsed {t} min", unit_s=60.0))
+    assert "A step takes 159 s instead of 61.1 s" in verdict.headline
+
+
+def test_a_time_of_each_step_that_grows_in_every_record_is_no_clock(tmp_path: Path) -> None:
+    verdict = said(tmp_path, since_the_start("step {s} loss {l} elapsed {t} s", first_s=4000.0))
+    assert verdict.shape is None
