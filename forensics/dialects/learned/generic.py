@@ -59,6 +59,7 @@ _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
 _MAX_HOMES = 64
 #: Above each title stands a time, a level and a module, at most.
 _MAX_TITLE = 120
+_TITLES = ("title_of_evaluation", "title_of_training")
 _COUNTERS = frozenset({"step", "iter", "epoch"})
 #: Keys may stand twice in a line that prints more of them once, and more than so many: a best score, a running mean.
 _MOST_TWICE = 2
@@ -78,7 +79,9 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
         ranks = ()
     repeats = _MIN_TINY if len(lines) < _TINY_LINES else _MIN_REPEATS
     excerpt = len(lines) < _TINY_LINES and sum(bool(line.strip()) for line in lines) <= _EXCERPT_LINES
-    found = [*_families(lines, ranks, repeats, excerpt=excerpt), *tables(lines, repeats)][:_MAX_FAMILIES]
+    titles = _titles(lines)
+    heads = [titles] if titles else []
+    found = [*_families(lines, ranks, repeats, heads, excerpt=excerpt), *tables(lines, repeats)][:_MAX_FAMILIES]
     found = found if any(family.is_metric for family in found) else [*found, *nameless(lines)]
     if not any(family.is_metric for family in found):
         return None
@@ -86,17 +89,25 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     return Dialect(
         name="generic",
         title="Learned from the log itself",
-        lines=(*learned, *_sections(lines, repeats), *ANY_LOG["saves"].lines),
+        lines=(*learned, *_sections(lines, titles, repeats), *ANY_LOG["saves"].lines),
         sniff=tuple(line.pattern for line in learned if line.meaning == "metrics"),
         finish=finish,
         doc=__doc__ or "",
     )
 
 
-def _sections(lines: Sequence[str], repeats: int) -> Iterator[Line]:
+def _sections(lines: Sequence[str], titles: Sequence[int], repeats: int) -> Iterator[Line]:
     """The lines that part what is measured in training from what is measured in an evaluation, where some do."""
-    if sum(len(line) <= _MAX_TITLE and stands_for("title_of_evaluation", line) for line in lines) >= repeats:
+    if sum(stands_for("title_of_evaluation", lines[at]) for at in titles) >= repeats:
         yield Line("section", "", f"(?:{words_for('title_of_evaluation')})|(?:{words_for('title_of_training')})")
+
+
+def _titles(lines: Sequence[str]) -> list[int]:
+    """Where the titles of what is measured in training or in an evaluation stand."""
+    short = [(at, shape_of(line)) for at, line in enumerate(lines) if len(line) <= _MAX_TITLE]
+    shapes = {shape for _, shape in short if not shape.endswith("0")}  # few make a log
+    named = {shape for shape in shapes if any(stands_for(title, shape) for title in _TITLES)}
+    return [at for at, shape in short if shape in named]
 
 
 def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int | None]:
@@ -108,19 +119,22 @@ def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int
     return [int(own[1]) if own is not None else known for own, known in zip(said, named, strict=True)]
 
 
-def _families(lines: Sequence[str], ranks: Sequence[int | None], repeats: int, *, excerpt: bool) -> Iterator[Family]:
-    """Groups of lines with the same keys in the same order, the commonest first."""
+def _families(
+    lines: Sequence[str], ranks: Sequence[int | None], repeats: int, heads: list[list[int]], *, excerpt: bool
+) -> Iterator[Family]:
+    """Groups of lines with the same keys in the same order, the commonest first; `heads` are lines between records."""
     groups = _grouped(lines)
-    heads: list[list[int]] = []
+    counted = False
     rest: list[tuple[tuple[str, ...], list[int], list[tuple[Slot, ...]]]] = []
     for signature, found in sorted(_merged(groups).items(), key=lambda kv: -len(kv[1])):
         found.sort(key=itemgetter(0))
         places, rows = [at for at, _ in found], [row for _, row in found]
         who = [ranks[at] for at in places] if ranks else []
-        rare = len(rows) >= _MIN_EVALUATIONS and bool(heads) and _is_evaluation(signature)
+        rare = len(rows) >= _MIN_EVALUATIONS and counted and _is_evaluation(signature)
         trusted = len(rows) >= repeats or rare or (excerpt and any(map(_is_lost, rows)))
         if trusted and (family := _family(signature, rows, who)) is not None:
             heads += [places] * (not _COUNTERS.isdisjoint(family.roles.values()))
+            counted = counted or (family.is_metric and "step" in family.roles.values())
             yield family
         elif trusted:
             rest.append((signature, places, rows))

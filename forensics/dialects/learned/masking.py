@@ -37,12 +37,12 @@ _BEHIND = "|".join(rf"(?<=\b{name})(?=\d+\b)" for word in _GLUED_TO for name in 
 _TOKEN = lazily(
     rf"(?P<bar>{SOURCE[BAR]})|(?P<clock>{SOURCE[CLOCK]})"
     r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
-    r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d/\d\d(?:/\d\d)?(?=[ ,]+\d\d:\d\d)"
+    r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d[-/]\d\d(?:[-/]\d\d)?(?=[ ,]+\d\d:\d\d)"
     r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
     rf"|(?:(?:(?<![\w.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND})"
     r"(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
     r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
-    rf")(?P<unit>{_UNIT})?(?![\w@]|\.\d|-[A-Za-z])"
+    rf")(?P<unit>(?=\S){_UNIT}|{_UNIT}(?!\s*[:=/]))?(?![\w@]|\.\d|-[A-Za-z])"
 )
 #: A key right behind the name of the group that it begins.
 _INSIDE = lazily(r"(?P<group>[A-Za-z_]\w*) ?[:\[] ?(?P<key>[A-Za-z_]\w*) ?[:=]? ?$")
@@ -58,8 +58,8 @@ _KEY = lazily(
     rf"(?: [{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
     r"(?P<sep>['\"]?[\])]?\s*(?:->|=>|:=|[:=\uff1a]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
-#: The first cell of a row of two, `| loss | 2.31 |`; what parts a head from its message has no such sign before it.
-_CELL = lazily(rf"(?:^|[^\w\s\x01-\x04])\s*[|│┃║]\s*(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,3}})\s*[|│┃║]\s*$")
+#: The first cell of a row of two, `| loss | 2.31 |`, also behind what a logger prints before a message.
+_CELL = lazily(rf"(?:^|[^\w\s]|\b(?:INFO|DEBUG))\s*[|│┃║]\s*(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,3}})\s*[|│┃║]\s*$")
 _COUNTER = r"(?:epoch|step|iter(?:ation)?|batch|update)"
 #: A quantity whose counter comes before its value: `Loss for epoch 3: 0.5`.
 _COUNTED = lazily(
@@ -303,6 +303,8 @@ def key_of(before: str) -> str:
     """The key at the end of the text before a number, without filler words; empty when there is none."""
     found = _KEY.search(before[-120:])
     if found is None:
+        return ""
+    if stands_for("level_of_a_line", found["key"]):
         return ""
     words = _latin(found["key"]).split(" ")
     if _BRACKETED.fullmatch(words[-1]):

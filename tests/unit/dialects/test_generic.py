@@ -922,3 +922,34 @@ def test_a_counter_behind_another_number_takes_no_value() -> None:
 def test_a_name_that_says_nothing_is_that_of_its_rate(unit: str, name: str) -> None:
     lines = [f"step {step} loss {9 - step / 99:.3f}, pace: {step}.5{unit}" for step in STEPS]
     assert series(lines, name) == [(step, step + 0.5) for step in STEPS]
+
+
+def test_a_unit_is_none_that_is_the_key_of_the_next_number() -> None:
+    assert [slot.key for slot in slots("loss: 1.91 sec/step: 2.65 cost:2.86 tok/s:248935")] == [
+        "loss",
+        "sec/step",
+        "cost",
+        "tok/s",
+    ]
+
+
+def test_a_level_and_a_day_of_a_month_are_no_names_and_no_numbers() -> None:
+    assert [slot.key for slot in slots("03-21 03:37 [INFO]: [1, 5], nll: 3.2")] == ["", "", "nll"]
+    lines = [f"03-21 03:37 [INFO]: [{n // 10 + 1}, {n % 10 + 1}], nll: {3 - n / 20:.2f}" for n in range(40)]
+    assert series(lines, "nll") == [(n + 1, round(3 - n / 20, 2)) for n in range(40)]
+
+
+@pytest.mark.parametrize("head", ["", "18:48:07 ", "2025-07-02 13:34:05,000 INFO ", "[gpu] "])
+def test_a_cell_may_stand_behind_what_a_logger_prints(head: str) -> None:
+    lines: list[str] = []
+    for step in STEPS:
+        lines += [f"{head}step {step}", f"{head}| loss | {9 - step / 99:.3f} |", f"{head}| depth | 0.0{step} |"]
+    assert series(lines, "depth") == [(step, float(f"0.0{step}")) for step in STEPS]
+
+
+def test_lines_of_each_section_are_records_whatever_their_names() -> None:
+    lines: list[str] = []
+    for step in STEPS:
+        lines += [f"Epoch {step}", "Train:", f"depth 3.{step:03d}", "Val:", f"depth 4.{step:03d}", "----"]
+    told = [value for _, value in series(lines, "depth")]
+    assert told == [float(f"{n}.{step:03d}") for step in STEPS for n in (3, 4)]
