@@ -192,3 +192,17 @@ def test_a_time_since_the_start_has_a_unit(tmp_path: Path) -> None:
 def test_a_time_of_each_step_that_grows_in_every_record_is_no_clock(tmp_path: Path) -> None:
     verdict = said(tmp_path, since_the_start("step {s} loss {l} elapsed {t} s", first_s=4000.0))
     assert verdict.shape is None
+
+
+def whole_seconds(slower: float) -> list[str]:
+    """A hundred records that print the second, the last thirty-seven of them slower."""
+    chance, now, lines = random.Random(2), BEGIN, list[str]()
+    for at in range(1, 101):
+        now += timedelta(seconds=0.8 * (slower if at > 63 else 1.0) * (1 + chance.gauss(0, 0.03)))
+        lines.append(f"{now:%Y-%m-%d %H:%M:%S} step {at} loss {2 + 3 / at + chance.random() / 50:.3f}")
+    return [*lines, "Training complete"]
+
+
+def test_few_records_in_whole_seconds_show_a_step_three_times_as_long(tmp_path: Path) -> None:
+    assert said(tmp_path, whole_seconds(3.0)).shape is Shape.SLOWDOWN
+    assert said(tmp_path / "even", whole_seconds(1.0)).shape is None
