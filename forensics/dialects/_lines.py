@@ -94,6 +94,11 @@ def _decoded(data: bytes) -> str:
         return repaired(data).decode()
 
 
+def masked(text: str) -> str:
+    """The same text with each digit as a 0: what stands in a text stands so in the masked one, too."""
+    return text.translate(_DIGITS)
+
+
 @lru_cache(maxsize=64)
 def alternation(literals: tuple[str, ...]) -> str:
     """One pattern that finds any of the literals."""
@@ -137,7 +142,7 @@ def _holding_any(column: pl.Series, literals: tuple[str, ...]) -> pl.Series:
     digits only: what few shapes of lines may hold is looked for once in a process.
     """
     texts: list[str] = column.to_list()
-    shapes = "\n".join(texts).translate(_DIGITS).split("\n")
+    shapes = masked("\n".join(texts)).split("\n")
     distinct = set(shapes)
     if len(distinct) > _FEW_SHAPES or any(len(shape) > _SHAPE_CHARS for shape in distinct):
         return column.str.contains_any(pl.Series(literals).implode())
@@ -156,7 +161,7 @@ def _may_hold(shape: str, literals: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=64)
 def _shapes(literals: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(one.translate(_DIGITS) for one in literals)
+    return tuple(map(masked, literals))
 
 
 class Cut:

@@ -38,19 +38,20 @@ def score(dialect: Dialect, sample: pl.Series) -> int:
 def active(dialects: Sequence[Dialect], sample: pl.Series) -> list[Dialect]:
     """The dialects that at least one sampled segment fits, best first; ties keep their order."""
     texts: list[str] = sample.to_list()
-    whole = "\n".join(texts)
-    scored = [(_score_or_none(d, sample), d) for d in dialects if _may_fit(d, texts, whole)]
+    shapes = "\n".join(set(_lines.masked("\n".join(texts)).split("\n")))
+    scored = [(_score_or_none(d, sample), d) for d in dialects if _may_fit(d, texts, shapes)]
     return [d for n, d in sorted(scored, key=lambda pair: -pair[0]) if n > 0]
 
 
-def _may_fit(dialect: Dialect, texts: list[str], whole: str) -> bool:
-    """Whether a pattern of the dialect may fit one of the segments (`whole`: all), as one has its needle.
+def _may_fit(dialect: Dialect, texts: list[str], shapes: str) -> bool:
+    """Whether a pattern of the dialect may fit one of the segments, as one has its needle.
 
-    Few segments are searched: what a pattern takes to compile in the engine that has the word costs more than that.
+    `shapes`: the segments with each digit as a 0, each once. Few segments are searched: what a pattern takes to compile
+    in the engine that has the word costs more than that.
     """
     marks = [(needle_of(pattern), pattern) for pattern in dialect.sniff]
     records = [(line.needle, line.pattern) for line in dialect.lines if line.meaning == "metrics"]
-    there = [(needle, pattern) for needle, pattern in marks or records if needle in whole]
+    there = [(needle, pattern) for needle, pattern in marks or records if _may_hold(shapes, needle, pattern)]
     if len(texts) > FEW:
         return bool(there)
     near = ((pattern, text) for needle, pattern in there for text in texts if needle in text)
@@ -60,23 +61,35 @@ def _may_fit(dialect: Dialect, texts: list[str], whole: str) -> bool:
         return True
 
 
-@cache
+def _may_hold(shapes: str, needle: str, pattern: str) -> bool:
+    return _shape_of(needle) in shapes and all(_shape_of(literal) in shapes for literal in literals_of(pattern))
+
+
+_shape_of = cache(_lines.masked)
+
+
 def needle_of(pattern: str) -> str:
-    """Give a literal that all contain in which a pattern is found: its longest one outside of groups, or nothing."""
+    """Give the longest literal that all contain in which a pattern is found, or nothing."""
+    return max(literals_of(pattern), key=len, default="")
+
+
+@cache
+def literals_of(pattern: str) -> tuple[str, ...]:
+    """Give literals that all contain in which a pattern is found: those outside of its groups."""
     if _UNSURE.search(pattern):
-        return ""
+        return ()
     runs, depth = [""], 0
     for piece in _PIECE.findall(pattern):
         depth += (piece == "(") - (piece == ")")
         if depth or piece in _BETWEEN or _IS_CLASS.match(piece):
             runs.append("")
         elif piece == "|":
-            return ""
+            return ()
         elif _IS_COUNT.match(piece):
             runs[-1:] = [runs[-1][:-1], ""]
         else:
             runs[-1] += piece[-1]
-    return max(runs, key=len)
+    return tuple(filter(None, runs))
 
 
 def _score_or_none(dialect: Dialect, sample: pl.Series) -> int:

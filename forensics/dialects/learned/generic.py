@@ -311,7 +311,8 @@ def _nameless_counters(columns: Sequence[Column], rows: list[tuple[Slot, ...]]) 
     both = next((pair for pair in pairwise(bare) if _counts_within(*pair)), None)
     if both is not None:
         return [*stamps, replace(both[0], role="epoch"), both[1]]
-    first = min((c.place for c in columns if not c.maxima and (_moves(c) or c.has_a_course)), default=0)
+    by_place = sorted(columns, key=lambda c: c.place) if bare else ()
+    first = next((c.place for c in by_place if not c.maxima and (_moves(c) or c.has_a_course)), 0)
     ahead = [c for c in bare if c.place < first and not any(cell.key for cell in c.cells)]
     # the last row may be that of the best, at an early stop
     even = [c for c in ahead if replace(c, cells=c.cells[:-1], maxima=()).counts_evenly]

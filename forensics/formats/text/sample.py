@@ -42,7 +42,7 @@ def is_text(opened: Opened) -> bool:
     parts = [head]
     if not opened.compression and opened.head(2) not in (b"\xff\xfe", b"\xfe\xff"):
         parts += [opened.span(opened.size_bytes // 2, _PROBE_BYTES), opened.tail(_PROBE_BYTES)]
-    probe = b"".join(re.sub(rb"\x00{8,}", b"", part) for part in parts)
+    probe = b"".join(re.sub(rb"\x00{8,}", b"", part) if b"\0" in part else part for part in parts)
     if not probe:
         return opened.size_bytes == 0
     controls = len(probe) - len(probe.translate(None, _CONTROLS))

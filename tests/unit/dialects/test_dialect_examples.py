@@ -24,7 +24,7 @@ import pytest
 from forensics import registry
 from forensics.dialects.engine import parse_text
 from forensics.dialects.names import canonical
-from forensics.dialects.sniff import needle_of
+from forensics.dialects.sniff import literals_of
 from forensics.dialects.spec import TAILS, Dialect
 from forensics.dialects.trainers.tables import dialects, tables
 
@@ -127,9 +127,14 @@ def test_patterns_compile_for_rust_and_have_the_groups_they_promise(name: str) -
         assert (line.tail is not None) == ("tail" in re.compile(line.pattern).groupindex), line.pattern
     for pattern in DIALECTS[name].sniff:
         pl.Series([""]).str.contains(pattern)
-        lines = [line for block in _blocks(name) for line in block.log.splitlines()]
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+def test_every_line_that_a_pattern_finds_holds_its_literals(name: str) -> None:
+    lines = [line for block in _blocks(name) for line in block.log.splitlines()]
+    for pattern in (*DIALECTS[name].sniff, *(line.pattern for line in DIALECTS[name].lines)):
         texts = [text for text in lines if re.search(pattern, text)]
-        assert all(needle_of(pattern) in text for text in texts), pattern
+        assert all(literal in text for text in texts for literal in literals_of(pattern)), pattern
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))

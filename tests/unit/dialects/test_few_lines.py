@@ -49,6 +49,13 @@ def test_a_needle_is_what_all_contain_that_a_pattern_finds(pattern: str, needle:
     assert sniff.needle_of(pattern) == needle
 
 
+def test_a_dialect_is_asked_where_all_literals_of_a_pattern_stand_in_a_line_whatever_its_digits() -> None:
+    apart = dialect("apart", r"loss 2: (?P<loss>\d+) \| lr")
+    assert sniff.literals_of(apart.lines[0].pattern) == ("loss 2: ", " | lr")
+    assert [d.name for d in sniff.active((apart,), pl.Series(["loss 1: 3 | lr", "loss 2: 3 | lr"]))] == ["apart"]
+    assert not sniff.active((apart,), pl.Series(["loss 1: 3 | lr", "loss 2: 3"]))
+
+
 @pytest.mark.parametrize("height", [3, 10_000])
 def test_lines_with_a_literal_are_those_that_the_pattern_of_literals_finds(height: int) -> None:
     data = b"loss 1\nCUDA error: bad (x)\nnan | nan\n" * height
