@@ -16,7 +16,7 @@ from forensics.case.curves.loss import curves
 from forensics.case.endings import Ending, ending
 from forensics.case.evidence import number
 from forensics.case.joined.stores import counted, counted_record_pieces
-from forensics.case.nonfinite import BAD_CLASSES, role
+from forensics.case.nonfinite import BAD_CLASSES, NO_VALUE, role
 from forensics.case.processes.attempts import judged_rows
 from forensics.case.series import holding, of_each_source
 from forensics.case.steps import at, first_of_each, of_training, rises
@@ -135,7 +135,7 @@ def _without(end: Ending) -> str:
 
 def _records(run: Run) -> _Records:
     of_loss = holding(run, "of_loss") | holding(run, "of_reward")
-    told = pl.col("value").is_not_null()
+    told = ~pl.col("value_class").is_in(NO_VALUE)  # of millions of numbers none is read to see that it is there
     rows = counted(run, of_loss & (of_training() | (role() == "eval")))
     finite = (told & (pl.col("value_class") == "finite")).any().alias("finite")
     losses, finite = rows.select(told.sum().alias("losses"), finite).collect().row(0)

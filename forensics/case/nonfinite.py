@@ -22,6 +22,8 @@ from forensics.store.schema import TABLES
 
 _COUNTS = {"n_bad": pl.Int64, "n_before": pl.Int64, "n_after": pl.Int64, "n_tail": pl.Int64}
 BAD_CLASSES = ("nan", "+inf", "-inf", "null-suspected-nan", "filtered-by-writer")
+#: Classes of what is no number.
+NO_VALUE = ("null", "null-suspected-nan")
 
 
 def role() -> pl.Expr:

@@ -46,7 +46,8 @@ def stalls_of(series: Steady, *, least_added: float = 0.05) -> Stalls | None:
     found = _begun(series, least_added)
     if found is not None or series.multimodal:
         return found
-    return _more_often(series.excess, _starts(series.excess > 0), least_added)
+    added = series.excess
+    return _more_often(added, _starts(added > 0), least_added)
 
 
 def _begun(series: Steady, least_added: float) -> Stalls | None:
