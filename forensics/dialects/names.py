@@ -6,7 +6,7 @@ names that mean something only where their numbers show it) and `units.tsv`; thi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from itertools import pairwise
 from math import isfinite, log2
@@ -170,7 +170,7 @@ def unit_of(cell: str) -> str:
     return unit if unit in _units("bytes") or unit in _units("time") else ""
 
 
-def measured(printed: str, units: Collection[str], values: Sequence[float]) -> Name:
+def measured(printed: str, units: Collection[str], values: Callable[[], Sequence[float]]) -> Name:
     """Canonical name of a printed one whose numbers are known, with the factor to its unit.
 
     `units` are those that stand behind the numbers, empty where none does. Some short names mean something only where
@@ -182,9 +182,9 @@ def measured(printed: str, units: Collection[str], values: Sequence[float]) -> N
         return Name(_sizes()[words], factor)
     factor = _units("time").get(unit)
     if factor is not None and words in _roles("each_time"):
-        return Name(_roles("each_time")[words] if is_each_time(values) else canonical(printed).canonical, factor)
+        return Name(_roles("each_time")[words] if is_each_time(values()) else canonical(printed).canonical, factor)
     for holds, holding in _HOLDING.items():
-        if words in _roles(holds) and holding(values):
+        if words in _roles(holds) and holding(values()):
             return Name(_roles(holds)[words])
     name = canonical(printed)
     if name.canonical.endswith("_s") and name.scale == 1.0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
@@ -54,29 +55,51 @@ class Column:
         """The printed numbers in file order."""
         return tuple(cell.value for cell in self.cells)
 
-    @property
+    @cached_property
+    def units(self) -> AbstractSet[str]:
+        """The units behind its numbers."""
+        return frozenset([cell.unit for cell in self.cells])
+
+    @cached_property
+    def befores(self) -> AbstractSet[str]:
+        """The texts before its numbers, of which few make a column."""
+        return frozenset([cell.before for cell in self.cells])
+
+    @cached_property
     def behind(self) -> str:
         """The key, where it is the unit behind every number and nothing stands before it."""
         return self.key if all(cell.behind == self.key for cell in self.cells) else ""
 
     @property
+    def varies(self) -> bool:
+        """Whether it is not printed alike every time."""
+        return any(cell.text != self.cells[0].text for cell in self.cells)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether one of its numbers is finite."""
+        return any(isfinite(cell.value) for cell in self.cells)
+
+    @property
     def is_marked(self) -> bool:
         """Whether the same sign stands before every number, by which a pattern finds it: `<40>`, `#40`."""
-        return bool(_shared([cell.before for cell in self.cells]).strip())
+        return bool(_shared(self.befores).strip())
 
     @property
     def counts_evenly(self) -> bool:
         """Whether every line has it, as a bare number or a percentage, and it rises by the same whole number."""
-        units = {cell.unit for cell in self.cells}
-        bare = not self.optional and (units == {""} or (units == {"%"} and max(self.values) <= _WHOLE))
+        percent = self.units == {"%"} and max(self.values) <= _WHOLE
+        bare = not self.optional and (self.units == {""} or percent)
         return bare and counts(self.values, self.begins)
 
     @property
     def has_a_course(self) -> bool:
         """Whether it is a fraction without a unit that falls, and goes up on the way, as no rate and no countdown."""
+        if self.optional or any(self.units):
+            return False
         told = [value for value in self.values if isfinite(value)]
-        bare = not self.optional and not any(cell.unit for cell in self.cells) and min(told, default=-1) >= 0
-        return bare and any(not value.is_integer() for value in told) and falls(told) and is_anew([-v for v in told])
+        is_fraction = min(told, default=-1) >= 0 and any(not value.is_integer() for value in told)
+        return is_fraction and falls(told) and is_anew([-value for value in told])
 
 
 #: What counts → the group of the number that it counts to.
@@ -115,7 +138,8 @@ def as_line(family: Family) -> Line:
         reached = column.place
         limit = _LIMITS.get(role or "")
         if column.maxima and limit is not None:
-            part += source(_shared([cell.before for cell in column.maxima])) + _count(column.maxima, limit)
+            part += source(_shared({cell.before for cell in column.maxima}))
+            part += _count({cell.unit for cell in column.maxima}, limit)
             reached += 1
         if column.optional:
             parts.append(f"(?:{part})?")
@@ -132,9 +156,10 @@ def as_line(family: Family) -> Line:
 
 def _named(column: Column, before: str) -> Name:
     """The canonical name by the key and the one before it, the unit that every number carries, and the numbers."""
-    units = {"B" if cell.unit in THOUSANDS else cell.unit for cell in column.cells}
+    units = {"B" if unit in THOUSANDS else unit for unit in column.units}
     limits = {f"{cell.unit}B" if cell.unit in THOUSANDS else cell.unit for cell in column.maxima}
-    name = measured(of_pair(column.key, before), limits if units == {""} and limits else units, column.values)
+    units = limits if units == {""} and limits else units
+    name = measured(of_pair(column.key, before), units, lambda: column.values)
     if name == Name(column.key) and len(units) == 1 and _RATE.fullmatch(rate := min(units)) is not None:
         return canonical(rate)  # `speed: 447.8 samples/s`
     most = {cell.value for cell in column.maxima}
@@ -161,31 +186,27 @@ def group_names(keys: Sequence[str]) -> dict[str, str]:
 
 def _number(column: Column, group: str) -> str:
     if group in {"step", "iter"}:
-        return _count(column.cells, group) + r"(?:\.0+)?"
+        return _count(column.units, group) + r"(?:\.0+)?"
     if group == "rank":
         return r"(?P<rank>\d{1,6})"
-    suffixed = _is_shortened(column.cells)
+    suffixed = not column.units.isdisjoint(THOUSANDS)
     number = rf"(?P<{group}>{NS})" if suffixed else rf"(?P<{group}>{N})"
     if column.behind:
-        unit = UNIT_SOURCE if any(cell.unit for cell in column.cells) and not suffixed else ""
+        unit = UNIT_SOURCE if any(column.units) and not suffixed else ""
         return rf"{number}{unit}\s?{re.escape(column.behind)}" + (r"\b" if column.behind[-1].isalnum() else "")
     return number if suffixed else number + UNIT_SOURCE
 
 
-def _count(cells: Sequence[Slot], group: str) -> str:
+def _count(units: AbstractSet[str], group: str) -> str:
     """A whole number, or one in thousands (`424k`)."""
-    return rf"(?P<{group}>{NS if _is_shortened(cells) else _COUNT})"
+    return rf"(?P<{group}>{_COUNT if units.isdisjoint(THOUSANDS) else NS})"
 
 
-def _is_shortened(cells: Sequence[Slot]) -> bool:
-    return any(cell.unit in THOUSANDS for cell in cells)
-
-
-def _shared(texts: Sequence[str]) -> str:
+def _shared(texts: AbstractSet[str]) -> str:
     """The longest end that all texts share, blanks counted as one; none where there is no text."""
     if not texts:
         return ""
-    flat = [re.sub(r"\s+", " ", text) for text in set(texts)]
+    flat = [re.sub(r"\s+", " ", text) for text in texts]
     low, high = min(flat, key=_reversed), max(flat, key=_reversed)
     same = next((i for i, (a, b) in enumerate(zip(reversed(low), reversed(high), strict=False)) if a != b), None)
     return low[len(low) - (min(len(low), len(high)) if same is None else same) :]
@@ -200,9 +221,10 @@ def _lead(column: Column, behind: str, *, first: bool) -> tuple[str, str]:
 
     `behind` is the name of the number before, which is printed behind it.
     """
-    texts = [cell.before.lstrip().removeprefix(behind) if behind else cell.before for cell in column.cells]
+    befores = column.befores
+    texts = {text.lstrip().removeprefix(behind) for text in befores} if behind else befores
     shared = _shared(texts)
-    whole = all(re.sub(r"\s+", " ", text) == shared for text in set(texts))
+    whole = all(re.sub(r"\s+", " ", text) == shared for text in texts)
     if (
         whole
         and first

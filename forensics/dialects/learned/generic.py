@@ -256,7 +256,7 @@ def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: lis
     roles = roles_of([c for c in columns if c.key not in speaker])
     named = [c for c in columns if c.key and c.key not in speaker and roles.get(c.key) is None]
     metric = [c for c in named if names_a_metric(c.key) and _is_value(c)]
-    measured = [c for c in named if len({slot.text for slot in c.cells}) > 1]
+    measured = [c for c in named if c.varies]
     if not roles and not (metric and _varies(metric)):
         return None
     moves = any(r in {"step", "iter"} for r in roles.values()) or any(c.has_a_course for c in measured)
@@ -323,9 +323,13 @@ def _bare(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
     """The numbers without a key that every row has; the word before `[train] (3/9)` and `train: [3, 40]` is none."""
     least = min(map(len, rows))
     for at in range(least):
+        one = rows[0][at]
+        names_a_split = stands_for("names_a_split_only", one.key)
+        if one.over or (one.key and not names_a_split):  # most are named, and need no look at all rows
+            continue
         cells = tuple(row[at] for row in rows)
         nexts = tuple(row[at + 1] for row in rows) if at + 1 < least else ()
-        is_split = stands_for("names_a_split_only", cells[0].key) and not any(cell.key for cell in nexts)
+        is_split = names_a_split and not any(cell.key for cell in nexts)
         if not any((cell.key and not is_split) or cell.over for cell in cells):
             maxima = nexts if nexts and all(cell.over for cell in nexts) else ()
             yield Column("", cells, maxima, place=at)
@@ -344,6 +348,8 @@ def _counts_within(outer: Column, inner: Column) -> bool:
 
 def _progress(rows: list[tuple[Slot, ...]]) -> list[Column]:
     """The first `N/M` that has no key of its own, if every row has it; of two the first that goes on."""
+    if not any(cell.over for cell in rows[0]):
+        return []
     pairs = [[(i, a, b) for i, (a, b) in enumerate(pairwise(row)) if b.over and not a.key] for row in rows]
     found = [
         Column("", tuple(a for _, a, _ in whole), tuple(b for _, _, b in whole), place=whole[0][0])
@@ -357,15 +363,11 @@ def _moves(column: Column) -> bool:
 
 
 def _is_value(column: Column) -> bool:
-    return _finite(column) or stands_for("printed_loss", column.key)
-
-
-def _finite(column: Column) -> bool:
-    return any(math.isfinite(v) for v in column.values)
+    return column.is_finite or stands_for("printed_loss", column.key)
 
 
 def _varies(columns: list[Column]) -> bool:
     """A loss or a score that is not printed alike every time, as a setting would be; or one that is NaN all along."""
     told = [c for c in columns if not stands_for("printed_rate", c.key)]
-    lost = any(stands_for("printed_loss", c.key) and not _finite(c) for c in told)
-    return lost or any(len({slot.text for slot in c.cells}) > 1 for c in told)
+    lost = any(stands_for("printed_loss", c.key) and not c.is_finite for c in told)
+    return lost or any(c.varies for c in told)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import gt, lt
 
 from forensics.dialects.learned.families import Column
 from forensics.knowledge.vocabulary import stands_for
@@ -80,6 +81,7 @@ def grows(column: Column) -> bool:
     """Rises, and falls only where a run began again or another rank's rows begin; a number alone does."""
     if len(column.values) == 1:
         return True
-    pairs = list(enumerate(pairwise(column.values), 1))
-    rises = sum(b > a for _, (a, b) in pairs)
-    return rises > 0 and sum(b < a and i not in column.begins for i, (a, b) in pairs) <= max(1, rises // 5)
+    before, behind = column.values, column.values[1:]
+    rises = sum(map(lt, before, behind))
+    falls = (at for at, falls in enumerate(map(gt, before, behind), 1) if falls)
+    return rises > 0 and sum(at not in column.begins for at in falls) <= max(1, rises // 5)

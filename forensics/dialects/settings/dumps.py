@@ -45,6 +45,8 @@ _LITERALS = (
     *(b"it commit", b"it_commit", b"it hash", b"it_hash", b"it sha", b"it SHA", b"it_sha", b"it rev", b"it_rev"),
     *(b"args:", b"arameters:", b"hparams:", b"onfig: ", b"onfig = ", b"args = ", b"rguments --", b" options:"),
 )
+#: Each digit as a 0.
+_NO_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 class Printed(Struct, frozen=True):
@@ -78,7 +80,10 @@ def settings(data: bytes) -> list[Printed]:
 def _places(data: bytes) -> list[int]:
     """Offsets of the literals, in order; at most a few hundred of each."""
     found: set[int] = set()
+    shapes = b"\n".join(set(data.translate(_NO_DIGITS).split(b"\n")))  # of a log of steps a few lines
     for literal in (*_LITERALS, *command_lines.LITERALS):
+        if literal.translate(_NO_DIGITS) not in shapes:
+            continue
         at, count = data.find(literal), 0
         while at >= 0 and count < 300:
             found.add(at)

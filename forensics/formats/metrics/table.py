@@ -80,7 +80,7 @@ def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -
     state = _State(header, opened.source.rank, MetricRows(out, limits), Attempts(opened.source.attempt or 0))
     state.first_name = header.names[0]
     for index, unit in header.units.items():
-        state.rows.means(header.names[index], measured(header.names[index], (unit,), ()))
+        state.rows.means(header.names[index], measured(header.names[index], (unit,), tuple))
     for part in stretches_of(opened, delimiter, out, sizes):
         if isinstance(part, Row):
             _one(part, state, out)
