@@ -232,11 +232,12 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
 def _metrics(flat: pl.DataFrame, batches: Sequence[Batch]) -> pl.DataFrame:
     parts: list[pl.DataFrame] = []
     base = 0
-    keep = [*_OWNER, *({"held_out"} & {*flat.columns})]
+    kept = [*_OWNER, *({"held_out"} & {*flat.columns})]
+    places = pl.DataFrame([flat.get_column(name) for name in kept])  # no query: most files are small
     for batch in batches:
         if batch.values is not None and batch.values.height:
-            owners = flat[keep][(batch.values["row"] + base).cast(pl.UInt32)]
-            parts.append(owners.hstack(batch.values.drop("row")))
+            row, *told = batch.values
+            parts.append(places[(row + base).cast(pl.UInt32)].hstack(told))
         base += batch.meta.height
     if not parts:
         return pl.DataFrame(schema=_METRICS)

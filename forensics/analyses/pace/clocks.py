@@ -349,7 +349,8 @@ def _busy_marked(clock: Clock, busy: Mapping[str, Steps]) -> Clock:
             marks[name] = np.searchsorted(steps, lows, "left") != np.searchsorted(steps, ats, "right")
     marks["busy"] = marks["evaluated"] | marks["saved"]
     beside = [passed, *(as_column(held, name) for name, held in marks.items())]
-    return replace(clock, rows=clock.rows.drop("lo").hstack(beside))
+    kept = only(clock.rows, *(name for name in clock.rows.columns if name != "lo"))
+    return replace(clock, rows=kept.hstack(beside))
 
 
 def _busy_steps(run: Run) -> dict[str, Steps]:
