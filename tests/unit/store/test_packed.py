@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal, assert_series_equal
 
 from forensics.store import packed as packing
-from forensics.store.packed import Packed, pack, packed_from, stacked
+from forensics.store.packed import NAMED, Packed, pack, packed_from, stacked
 from forensics.store.schema import TABLES, conform
 
 _TEXTS = st.sampled_from(["loss", "lr", "", "ü/ñ", "train/loss"]) | st.none()
@@ -136,6 +136,19 @@ def test_a_record_that_two_frames_share_is_one() -> None:
     packed = joined(*(table([("a.log", name, seq, seq, 0.5)]) for name, seq in (("x", 1), ("y", 1), ("x", 2))))
     assert packed.n_records == 2
     assert packed.record_of().to_list() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("raw", ["ababab", "ababa", "aaaa", "abcabcab", "abacabac", "ababac", "abba", "a", ""])
+@pytest.mark.parametrize("changes", [False, True])
+def test_names_come_back_whether_they_follow_each_other_again_or_almost_do(raw: str, *, changes: bool) -> None:
+    names = [f"n_{one}" for one in raw]
+    names[-1:] = ["other"] if changes and names else names[-1:]  # the printed names alone repeat
+    named = pl.DataFrame({"name": names, "raw_name": [*raw]}, schema=dict.fromkeys(NAMED, pl.String))
+    frame = conform("metrics", named.with_columns(value=pl.lit(0.5)))
+    packed = pack("metrics", frame)
+    assert isinstance(packed, Packed)
+    assert packed.lazy().collect().equals(frame)
+    assert packed.names.equals(frame.select(NAMED).unique(maintain_order=True))
 
 
 def test_rows_of_other_sources_or_steps_are_records_of_their_own() -> None:
