@@ -1,4 +1,4 @@
-"""Lines of the events table that fit a pattern, wherever a reader put their words: in the text or in the message."""
+"""Lines of the attempt that is judged which fit a pattern, wherever a reader put their words: in text or message."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.errors.kinds import attributes
+from forensics.case.processes.attempts import judged_rows
 from forensics.store.run import Run, derived
 
 #: A pattern that fits more lines than this is looked at in its first ones.
@@ -20,7 +21,7 @@ _FEW = 1_000
 
 
 class _Lines(Struct, frozen=True):
-    """The events of a run in order and, where they are few, the text and the attributes of each as one text."""
+    """The events of the attempt that is judged, in order; of few ones the text and attributes of each, too."""
 
     events: pl.DataFrame
     words: tuple[str, ...] | None
@@ -49,7 +50,7 @@ def _said(lines: _Lines, needles: tuple[str, ...]) -> pl.DataFrame:
 
 @derived
 def _lines(run: Run) -> _Lines:
-    events = run.scan("events").sort("source", "line", "seq").collect()
+    events = judged_rows(run, run.scan("events")).sort("source", "line", "seq").collect()
     few = events.height <= _FEW
     both = zip(events["text"].to_list(), events["attrs"].to_list(), strict=True) if few else ()
     return _Lines(events, tuple(f"{text or ''}\n{attrs or ''}" for text, attrs in both) if few else None)

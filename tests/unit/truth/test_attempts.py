@@ -43,6 +43,21 @@ def test_of_appended_logs_the_last_attempt_is_judged(tmp_path: Path) -> None:
     assert healed.outcome is Outcome.HEALTHY
 
 
+ALONE = (
+    "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to"
+    " (10.1.2.3, 29400)."
+)
+
+
+@pytest.mark.parametrize(("first", "last", "found"), [(ALONE, SHARD, Shape.CRASH), (SHARD, ALONE, Shape.HANG)])
+def test_a_rank_that_did_not_join_an_earlier_attempt_does_not_explain_the_last_one(
+    first: str, last: str, found: Shape, tmp_path: Path
+) -> None:
+    ends = [[*falling(begin, 180), *TRACEBACK, words] for begin, words in ((1, first), (151, last))]
+    verdict = said(tmp_path, [*ends[0], "Resuming from step 150", *ends[1]])
+    assert verdict.shape is found
+
+
 @pytest.mark.parametrize("again", [True, False])
 def test_a_schedule_that_begins_again_after_a_clean_preemption_is_suspect(*, again: bool, tmp_path: Path) -> None:
     rng = random.Random(3)
