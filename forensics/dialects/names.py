@@ -220,6 +220,8 @@ _LEAST_SCALE = 16.0
 _ANEW = 10
 #: Dips of a time that grows all along: two or more, one in twenty.
 _FEWEST_DIPS, _DIPS = 2, 20
+#: A time of each step does not become so many times its first one without a dip.
+_GROWN = 10
 #: Fewer numbers show no course.
 _COURSE = 6
 #: So many numbers enumerate folds, classes or trials as often as steps.
@@ -255,6 +257,12 @@ def is_each_time(values: Sequence[float]) -> bool:
     """
     dips = sum(a / 2 < b < a for a, b in pairwise(values))
     return is_anew(values) or (dips >= _FEWEST_DIPS and dips * _DIPS >= len(values))
+
+
+def is_since_start(values: Sequence[float]) -> bool:
+    """Whether a time is a clock that began with the records: it never falls, and became many times its first value."""
+    rises = all(a <= b for a, b in pairwise(values))
+    return rises and len(values) > ENUMERATED and values[0] * _GROWN <= values[-1]
 
 
 _HOLDING = {"powers": _are_powers, "falls": falls}

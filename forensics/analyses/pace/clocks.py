@@ -22,11 +22,12 @@ from forensics.analyses.pace.parts import seconds_of_parts
 from forensics.analyses.pace.pauses import Flags, Steps, spikes
 from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.work import per_work, work_of
+from forensics.analyses.traces.steps import timed_steps
 from forensics.case.checkpoints import known
 from forensics.case.processes.attempts import Cut, attempts
 from forensics.case.series import chosen, holding, index_of, keys_of, metric_rows, placed_rows, standing_in
 from forensics.case.steps import first_of_each, key_of, only, ordered, parts, where
-from forensics.dialects.names import is_each_time
+from forensics.dialects.names import is_each_time, is_since_start
 from forensics.io.columns import as_column
 from forensics.stats.spread import Floats, each_once, median_of
 from forensics.store.packed import PLACE, Packed
@@ -35,12 +36,12 @@ from forensics.store.run import Run, derived
 _WALL = PaceName("wall", "step", 1.0, 99)
 _PARTS = PaceName("parts", "step", 1.0, 98)
 _BAR = PaceName("time", "step", 1.0, 150)  # behind every name, and every average that was taken apart
+_TRACE = PaceName("time", "step", 1.0, 160)  # behind these too: a trace is of few steps, and of a run that was watched
 _UNNAMED = {"wall": "the time between records", "parts": "the sum of the parts of a step"}
 #: A difference of so many ticks is right to 2.5, 6, 12 and 25 %; where fewer than 30 records are left the next shows a
 #: change of level sooner. Of 30 slow logs of 36 to 200 records in whole seconds 8 are told, and 3 were without the last
 #: two; of 60 even ones with evaluations and up to 30 % of noise none is.
 _TICKS, _FEW = (40, 16, 8, 4), 30
-_FEWEST_OF_A_CLOCK, _GROWN = 12, 4  # a time of each step that grows in every record grows by less
 _FREE = 2  # saves without a cost, which show that a save has none
 _ALIKE = 0.9  # of the time of the fastest slow record beside a save: others that take as long are as slow
 _GROUP = ["source", "attempt", "rank"]
@@ -134,7 +135,13 @@ def clocks(run: Run) -> tuple[Clock, ...]:
     work = work_of(run)
     walls = [one for wall in _wall_clocks(run) for one in (wall, *per_work(wall, work))]
     named = list(_named_clocks(known, run, work))
-    found = [*named, *_part_clocks(run, {(c.source, c.attempt, c.rank) for c in named}), *_bar_clocks(run), *walls]
+    found = [
+        *named,
+        *_part_clocks(run, {(c.source, c.attempt, c.rank) for c in named}),
+        *_bar_clocks(run),
+        *_trace_clocks(run),
+        *walls,
+    ]
     out = [c for clock in found if len(c := _busy_marked(clock, busy)) >= 2]
     return tuple(sorted(out, key=lambda c: (c.source, c.attempt, -1 if c.rank is None else c.rank, c.order)))
 
@@ -151,7 +158,7 @@ def best_clocks(run: Run, *, fewest: int, coarsest: float = 0.025) -> Iterator[C
         groups.setdefault((clock.source, clock.attempt, clock.rank), []).append(clock)
     printed = any(len(c) >= fewest and c.order < _BAR.order and c.unit != "flop" for c in clocks(run))
     for group in groups.values():
-        long = [c for c in group if len(c) >= fewest and not (printed and c.order == _BAR.order)]
+        long = [c for c in group if len(c) >= fewest and not (printed and c.order >= _BAR.order)]
         if long:
             best = next((c for c in long if c.resolution <= coarsest), None)
             best = best if best is not None else min(long, key=lambda c: c.resolution)
@@ -210,45 +217,29 @@ def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place, table: Packe
     rows = first_of_each(part, "at")
     value, counts, notes, quantum = rows["value"].to_numpy() * meaning.scale, rows["at"].to_numpy(), (), 0.0
     if meaning.form == "anew":
-        form = "time" if is_each_time(value.tolist()) else "clock" if is_running(value) else None
+        form = "time" if is_each_time(value.tolist()) else "clock" if is_since_start(value.tolist()) else None
         if form is None:
             return None
         meaning = PaceName(form, meaning.unit, meaning.scale, meaning.order)
-    if meaning.form == "clock":
-        return _running_clock(
-            rows.with_columns(t_ns=as_column((value * 1e9).round().astype(np.int64))), meaning, place, table
-        )
     if meaning.form in {"rate", "mean-rate"}:
         with np.errstate(divide="ignore"):
             value = 1 / value
     is_mean = meaning.form.startswith("mean") and is_of_times(value, counts)
-    since_start = is_mean or is_running_average(value, counts)
+    since_start = is_mean or (meaning.form != "clock" and is_running_average(value, counts))
     if since_start:
         quantum = undone_quantum(_printed_unit(value), counts)
         value, notes = undone(value, counts), ("an average since the start, taken apart",)
-    rows = _paced(rows, value[1:])
+    if meaning.form == "clock":
+        rows = rows.with_columns(t_ns=as_column(np.round(value * 1e9).astype(np.int64)))
+        tick_s = _tick_s(rows["t_ns"].to_numpy())
+        rows = _differences(_by_tick(rows, tick_s), ())
+        quantum = tick_s / median_of((rows["at"] - rows["lo"]).to_numpy()) if rows.height else 0.0
+    else:
+        rows = _paced(rows, value[1:])
     if rows.height < 2:
         return None
     order = meaning.order + (100 if since_start else 0)
     return Clock(*place, meaning.form, meaning.unit, order, only(rows, *_HELD), quantum, notes, table)
-
-
-def is_running(times: Floats) -> bool:
-    """Whether times are those since the start: none is below the one before, and the last is many times the first."""
-    return len(times) >= _FEWEST_OF_A_CLOCK and bool((np.diff(times) >= 0).all() and times[-1] >= _GROWN * times[0])
-
-
-def _running_clock(rows: pl.DataFrame, meaning: PaceName, place: _Place, table: Packed) -> Clock | None:
-    """The differences of a clock that runs through: rows with `t_ns`, the time since the start."""
-    tick_s = _tick_s(rows["t_ns"].to_numpy())
-    rows = _by_tick(rows, tick_s)
-    took_s = _over(np.diff(rows["t_ns"].to_numpy()) / 1e9, np.diff(rows["at"].to_numpy()))
-    rows = _paced(rows, took_s)
-    if rows.height < 2:
-        return None
-    tick = tick_s / median_of((rows["at"] - rows["lo"]).to_numpy())
-    notes = ("differences of a running clock",)
-    return Clock(*place, meaning.form, meaning.unit, meaning.order, only(rows, *_HELD), tick, notes, table)
 
 
 def _paced(rows: pl.DataFrame, pace: Floats, within: Flags | None = None) -> pl.DataFrame:
@@ -281,6 +272,13 @@ def _bar_clocks(run: Run) -> Iterator[Clock]:
             first = rows.row(0, named=True)
             place = (str(first["source"]), int(first["attempt"]), first["rank"])
             yield Clock(*place, _BAR.form, _BAR.unit, _BAR.order, rows, quantum, ("a progress bar, taken apart",))
+
+
+def _trace_clocks(run: Run) -> Iterator[Clock]:
+    for rows in timed_steps(run):
+        if rows.height >= 2:
+            place = (str(rows["source"][0]), 0, rows["rank"][0])
+            yield Clock(*place, _TRACE.form, _TRACE.unit, _TRACE.order, rows, notes=("the steps of profiler traces",))
 
 
 def _wall_clocks(run: Run) -> Iterator[Clock]:

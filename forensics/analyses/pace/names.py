@@ -13,7 +13,7 @@ from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 
-#: `anew`: a time of each step where its numbers show it (`dialects.names.is_anew`); a clock is never below what it was.
+#: `anew`: a time of each step, or a clock since the start, where its numbers show it (`dialects.names`).
 Form = Literal["clock", "time", "anew", "rate", "mean-time", "mean-rate", "wall", "parts"]
 _WORDS = lazily(r"[\s\-]+")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 
@@ -25,6 +27,31 @@ def steps(run: Run) -> pl.DataFrame:
         .collect()
     )
     return marks.sort("source", "start_ns", "step").unique(["source", "step"], keep="first", maintain_order=True)
+
+
+def timed_steps(run: Run) -> Iterator[pl.DataFrame]:
+    """Give the steps of each rank, in order and under the names of a metric, with `at`, `lo` and `pace` in seconds.
+
+    A rank may leave several traces. Of those that name no rank, files with a step in common are of several ranks.
+    """
+    marks = steps(run)
+    shared = marks.filter(pl.col("rank").is_null())["step"].is_duplicated().any()
+    own = pl.coalesce(pl.col("rank").cast(pl.String), "source" if shared else pl.lit(""))
+    marks = marks.with_columns(of_=own, value=(pl.col("end_ns") - pl.col("start_ns")) / 1e9)
+    for part in marks.partition_by("of_", maintain_order=True):
+        ordered = part.sort("step", maintain_order=True).unique("step", keep="first", maintain_order=True)
+        rows = ordered.select(
+            *("source", "rank", "seq", "step", "value"),
+            *(pl.lit(None, pl.Int64).alias(name) for name in ("line", "byte", "gstep", "t_ns")),
+            name=pl.lit("trace"),
+            raw_name=pl.lit("ProfilerStep"),
+            value_class=pl.lit("finite"),
+            attempt=pl.lit(0),
+            at="step",
+            lo=pl.col("step").shift(1),
+            pace="value",
+        )
+        yield rows.filter((pl.col("pace") > 0) & pl.col("lo").is_not_null())
 
 
 def step_at(marks: pl.DataFrame, source: pl.Series, at_ns: pl.Series) -> pl.Series:

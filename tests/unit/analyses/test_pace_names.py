@@ -6,7 +6,7 @@ import pytest
 from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.names import pace_of
 from forensics.analyses.pace.parts import is_part
-from forensics.dialects.names import is_each_time
+from forensics.dialects.names import is_each_time, is_since_start
 from forensics.store.run import run_of
 
 
@@ -95,3 +95,59 @@ GROWING = [0.1 * n + (0.12 if n in (8, 14) else 0) for n in range(1, 31)]
 )
 def test_a_time_that_grows_with_dips_is_no_clock(values: list[float], *, told: bool) -> None:
     assert is_each_time(values) == told
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([0.5 + n for n in range(13)], True),
+        ([0.5 + n for n in range(12)], False),
+        ([0.5, 0.5, *range(1, 12)], True),
+        ([0.5, 2.0, 1.9, *range(2, 12)], False),
+        ([1.0 + 0.5 * n for n in range(18)], False),
+        ([1.0 + 0.5 * n for n in range(19)], True),
+    ],
+    ids=["a clock", "too few", "equal ones", "a dip", "not tenfold", "tenfold"],
+)
+def test_a_time_that_only_rises_to_ten_times_its_first_is_a_clock_since_the_start(
+    values: list[float], *, told: bool
+) -> None:
+    assert is_since_start(values) == told
+
+
+def paces_of(times: list[float], name: str) -> list[float]:
+    """The paces of the clock of a table that prints times under a name; none where they are no clock."""
+    rows = [
+        {
+            "source": "a.csv",
+            "attempt": 0,
+            "rank": None,
+            "seq": at,
+            "line": at,
+            "step": at,
+            "name": name,
+            "raw_name": name,
+            "value": time,
+            "value_class": "finite",
+            "t_ns": None,
+        }
+        for at, time in enumerate(times, 1)
+    ]
+    types = {"attempt": pl.Int32, "rank": pl.Int32, "seq": pl.Int64, "step": pl.Int64, "t_ns": pl.Int64}
+    found = clocks(run_of("run", {"metrics": pl.DataFrame(rows).cast(types)}))  # pyright: ignore[reportArgumentType]
+    return found[0].seconds.tolist() if found else []
+
+
+@pytest.mark.parametrize("name", ["elapsed", "elapsed_s", "time_elapsed", "wall_time", "total_time", "time"])
+def test_seconds_since_the_start_are_differenced(name: str) -> None:
+    assert paces_of([0.253 * at for at in range(1, 101)], name) == pytest.approx([0.253] * 99)
+
+
+def test_whole_seconds_since_the_start_are_joined_as_many_steps_lie_within_one() -> None:
+    paces = paces_of([float(at // 4) for at in range(1, 4001)], "elapsed")
+    assert len(paces) == 62
+    assert paces == pytest.approx([0.25] * 62, rel=0.02)
+
+
+def test_a_time_of_each_step_that_grows_without_a_dip_is_no_clock() -> None:
+    assert paces_of([0.25 + 0.01 * at for at in range(1, 101)], "elapsed") == []

@@ -15,7 +15,7 @@ from forensics.analyses.traces.gpu import gpu_rows
 from forensics.analyses.traces.kernels import kernels, shares, unlaunched
 from forensics.analyses.traces.loader import loader_share
 from forensics.analyses.traces.ranks import arrivals, waits
-from forensics.analyses.traces.steps import steps
+from forensics.analyses.traces.steps import steps, timed_steps
 from forensics.analyses.traces.syncs import sync_calls
 from forensics.store.run import Run, run_of
 
@@ -153,6 +153,31 @@ def test_what_the_profiler_waits_for_at_its_end_is_not_the_programs() -> None:
     assert sync_calls(traced(launch(1, 5), kernel(1, 10, 10), stop)).is_empty()
     within = host("cudaDeviceSynchronize", 50, 30, "cuda_runtime", correlation=7)
     assert sync_calls(traced(step(1, 0, 100), launch(1, 5), within)).height == 1
+
+
+@pytest.mark.parametrize(
+    ("rank", "second", "found"),
+    [
+        (None, 3, [[2, 3, 4]]),
+        (None, 2, [[2], [3]]),
+        (0, 2, [[2, 3]]),
+    ],
+    ids=["files that follow each other", "files with a step in common", "a rank's own files"],
+)
+def test_steps_of_several_traces_are_one_clock_where_they_are_of_one_process(
+    rank: int | None, second: int, found: list[list[int]]
+) -> None:
+    files = (("a.json", 1), ("b.json", second))
+    run = traced(
+        *(
+            step(at, at * 100, 90) | {"source": source, "rank": rank}
+            for source, first in files
+            for at in range(first, first + 2)
+        )
+    )
+    told = list(timed_steps(run))
+    assert [rows["at"].to_list() for rows in told] == found
+    assert {pace for rows in told for pace in rows["pace"]} == {90e-6}
 
 
 def test_the_share_of_the_loader_counts_only_what_lies_within_steps() -> None:
