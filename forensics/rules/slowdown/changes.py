@@ -154,7 +154,7 @@ class Temporary(Struct, frozen=True):
     z: float = 8.0
 
 
-@rule("SLO002 temporary-slowdown", "metrics checkpoints progress", cause="temporary_slowdown", causal="context")
+@rule("SLO002 temporary-slowdown", "metrics checkpoints progress spans", cause="temporary_slowdown", causal="context")
 def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
     """Find the slow stretch that ended and cost most of the time."""
     found = [(p, p.change) for p in paced(run) if p.change is not None and p.change.kind == "transient"]
@@ -173,7 +173,7 @@ def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
     )
 
 
-@rule("SLO003 step-time-ramp", "metrics checkpoints progress", cause="slow_ramp")
+@rule("SLO003 step-time-ramp", "metrics checkpoints progress spans", cause="slow_ramp")
 def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
     """Find the clock that lost most along a ramp."""
     for one, change in filter(None, [gravest(run, cfg, "ramp")]):
@@ -184,7 +184,7 @@ def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
         yield _of(step_time_ramp, one, change, title, severity=grave, numbers=numbers, next=("forensics memory RUN",))
 
 
-@rule("SLO030 stalls-more-frequent", "metrics checkpoints progress")
+@rule("SLO030 stalls-more-frequent", "metrics checkpoints progress spans")
 def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
     """Find the clock whose stalls add most."""
     for one, change in filter(None, [gravest(run, cfg, "stalls", "pauses")]):

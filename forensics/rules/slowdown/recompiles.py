@@ -23,7 +23,13 @@ class Recompiles(Struct, frozen=True):
     burst: float = 1 - 1 / Gravity().mild
 
 
-@rule("SLO009 recompiles", "events metrics checkpoints progress", severity="info", cause="recompiles", causal="context")
+@rule(
+    "SLO009 recompiles",
+    "events metrics checkpoints progress spans",
+    severity="info",
+    cause="recompiles",
+    causal="context",
+)
 def recompiles(run: Run, cfg: Recompiles) -> Findings:
     """Find the source that recompiled most; the limit that was hit counts before any number."""
     code, limits = pl.col("code"), telling("recompile_limit")

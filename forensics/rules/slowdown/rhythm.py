@@ -20,7 +20,7 @@ class TwoTimes(Struct, frozen=True):
 
 @rule(
     "SLO004 two-step-times",
-    "metrics checkpoints progress",
+    "metrics checkpoints progress spans",
     severity="info",
     confidence="medium",
     cause="two_step_times",
@@ -66,7 +66,7 @@ class Paused(Struct, frozen=True):
     saves: int = 2
 
 
-@rule("SLO005 periodic-pauses", "metrics checkpoints progress", confidence="medium", cause="periodic_pauses")
+@rule("SLO005 periodic-pauses", "metrics checkpoints progress spans", confidence="medium", cause="periodic_pauses")
 def periodic_pauses(run: Run, cfg: Paused) -> Findings:
     """Find the clock that lost the largest share of its time to saves, or to pauses with a period."""
     every = pauses_of(run)
@@ -120,7 +120,7 @@ class Coarse(Struct, frozen=True):
 
 @rule(
     "SLO031 step-times-too-coarse",
-    "metrics checkpoints progress",
+    "metrics checkpoints progress spans",
     severity="info",
     confidence="low",
     cause="coarse_times",
