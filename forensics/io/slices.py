@@ -17,6 +17,8 @@ from forensics.io.reading import Opened
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BREAKS = (b"\r", b"\x08")
 _COUNTED_BYTES = 8 << 20
+#: Rows of a box are one record, whose step may stand in any of them; so far before a place its begin is looked for.
+_ROW, _BOX_BYTES = b"|", 64 << 10
 #: About so many bytes are one slice.
 SLICE_BYTES = 128 << 20
 #: So many places are tried for the begin of a slice, each so far before the one that comes next.
@@ -86,7 +88,7 @@ def _begin(opened: Opened, near: int, cutting: Cutting) -> int:
     """A place before `near` at which a slice may begin; 0 where none is found."""
     for _ in range(_TRIES):
         low = max(near - cutting.line_bytes, 0)
-        at = low + opened.span(low, near - low).rfind(b"\n") + 1
+        at = low + _last_line(opened.span(low, near - low + 1))
         if at == low:
             return 0
         around = opened.span(max(at - cutting.before_bytes, 0), min(cutting.before_bytes, at) + cutting.after_bytes)
@@ -96,6 +98,14 @@ def _begin(opened: Opened, near: int, cutting: Cutting) -> int:
         if near <= 0:
             return 0
     return 0
+
+
+def _last_line(data: bytes) -> int:
+    """Where the last line begins that is no row of a box, else the last one; the last byte is one behind the place."""
+    last = at = data.rfind(b"\n", 0, -1) + 1
+    while at and last - at < _BOX_BYTES and data.startswith(_ROW, at):
+        at = data.rfind(b"\n", 0, at - 1) + 1
+    return at if at and not data.startswith(_ROW, at) else last
 
 
 def _counted(opened: Opened, begins: Sequence[int], counted: Counted) -> tuple[Slice, ...]:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -54,7 +55,21 @@ def with_evaluations(step: int) -> str:
     return learned(step) + (f"evaluation: step {step} val_loss {3 - step % 11 / 10}\n" if step % 9 == 0 else "")
 
 
-TRAINERS = (learned, torchtitan, megatron, ranked, with_evaluations)
+def boxed(step: int) -> str:
+    rows = (
+        ("rollout/", ""),
+        ("   ep_rew_mean", step % 9),
+        ("   total_timesteps", step * 64),
+        ("   loss", 1 + step % 5),
+    )
+    return "".join(f"| {key:<18} | {cell:<8} |\n" for key, cell in rows).join(["-" * 33 + "\n"] * 2)
+
+
+def row_of_a_table(step: int) -> str:
+    return f"| {step} | 2.5 |\n"
+
+
+TRAINERS = (learned, torchtitan, megatron, ranked, with_evaluations, boxed)
 
 
 def lines(trainer: Callable[[int], str], rng: random.Random, count: int, kinds: set[str]) -> Iterator[str]:
@@ -147,3 +162,11 @@ def test_slices_follow_one_another_and_know_what_stands_before(words: list[bytes
         assert part.lines_before == before.count(b"\n")
         assert part.breaks_before == before.count(b"\r") + before.count(b"\x08")
         assert HEAD not in data[max(part.begin - 40, 0) : part.begin + 9]
+
+
+@pytest.mark.parametrize(("form", "within"), [(boxed, False), (row_of_a_table, True)])
+def test_no_slice_begins_within_a_box_but_where_all_is_one(*, form: Callable[[int], str], within: bool) -> None:
+    data = "".join(map(form, range(1, 2000))).encode()
+    parts = slices.cut(opened_bytes("train.log", data, LIMITS), {}, CUTTING)
+    assert len(parts) > 2
+    assert {data[part.begin : part.begin + 1] == b"|" for part in parts[1:]} == {within}
