@@ -95,7 +95,7 @@ def _earns(name: str) -> bool:
 def _by_its_course(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
     """Give the loss of a loop that has its own word for it: of few numbers the only one that falls, or is lost."""
     told = [raw for raw in unknown if not any(stands_for(means, raw) for means in _NO_LOSS)]
-    if not told or len(unknown) > _MOST_OWN_WORDS or any(map(_earns, unknown)):
+    if not told or len(unknown) > _MOST_OWN_WORDS:
         return {}
     values = {raw: table.values_of(raw).drop_nulls() for raw in told}
     falling = [raw for raw, own in values.items() if _trains(own)] or [

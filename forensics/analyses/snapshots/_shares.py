@@ -24,7 +24,7 @@ def peak_of(books: Accounts) -> tuple[int | None, int]:
     at = books.events["allocated"].arg_max()
     top = int(books.events["allocated"][at]) if at is not None else 0
     if at is None or top <= books.start_allocated:
-        return None, max(books.start_allocated, top)
+        return None, books.start_allocated
     return int(books.events["seq"][at]), top
 
 

@@ -264,3 +264,9 @@ def test_what_the_driver_counts_beside_the_reserved_memory_bounds_the_room() -> 
     assert (one.used[-1], one.reserved[-1]) == ("gpu_mem_used_gib", "mem_reserved_gib")
     assert one.gib == pytest.approx(2.5, abs=0.05)
     assert capacity_of(run).measured
+
+
+@pytest.mark.parametrize(("count", "kind"), [(7, "unknown"), (8, "slope")])
+def test_eight_samples_have_a_shape(count: int, kind: str) -> None:
+    at = np.arange(count, dtype=np.float64)
+    assert form_of(at, 10 + at).kind == kind

@@ -309,3 +309,13 @@ def test_an_overflow_in_the_last_record_is_one_of_those_that_passed_while_the_lo
     onset = nan_onset(run(rows("loss", steady(60)), rows("grad_norm", norms)))
     assert onset is not None
     assert onset.status is status
+
+
+@pytest.mark.parametrize(("last", "step"), [(NAN, 40), (1.0, 41)])
+def test_a_gradient_that_is_bad_in_its_last_record_only_belongs_to_the_loss_that_is_lost_after_it(
+    last: float, step: int
+) -> None:
+    norms = [*((s, 1.0) for s in range(10, 40, 10)), (40, last)]
+    onset = nan_onset(run(rows("loss", [*steady(40), *((s, NAN) for s in range(41, 60))]), rows("grad_norm", norms)))
+    assert onset is not None
+    assert onset.step == step

@@ -228,3 +228,24 @@ def test_a_name_that_ends_in_a_point_or_a_bracket_is_understood_by_its_words(pri
     words = re.sub(r"\W+", "_", printed).strip("_")
     row = {"source": ["a.log"], "seq": [0], "raw_name": [words], "name": [printed], "value": [1.0]}
     assert keys_of(run_of("run", {"metrics": pl.DataFrame(row)}))["name"].to_list() == [known]
+
+
+@pytest.mark.parametrize(
+    ("beside", "found"), [((), "loss"), (("lr",), "loss"), (("reward",), None), (("lr", "reward"), None)]
+)
+def test_what_falls_beside_a_reward_is_no_loss(beside: tuple[str, ...], found: str | None) -> None:
+    printed = ("figure", *beside)
+    rows = [
+        {
+            "source": "a.log",
+            "seq": at,
+            "raw_name": name,
+            "name": canonical(name).canonical,
+            "value": 1 + 5 / (1 + at) + at % 2 / 5,
+        }
+        for at in range(40)
+        for name in printed
+    ]
+    names = keys_of(run_of("run", {"metrics": pl.DataFrame(rows)}))
+    known = dict(names.select("raw_name", "name").iter_rows())
+    assert known["figure"] == (found or "figure")
