@@ -214,7 +214,7 @@ def to_gib(largest: float) -> float | None:
     return next((factor for least, most, factor in _SIZES if least < largest <= most), None)
 
 
-#: A loss scale that is worth printing; a guidance or a weight may be a small power of two.
+#: The largest loss scale is worth printing; a guidance or a weight may be a small power of two.
 _LEAST_SCALE = 16.0
 #: Of so many times that are measured anew one at least is below the one before; half of them are where none drifts.
 _ANEW = 10
@@ -242,7 +242,9 @@ def falls(values: Sequence[float]) -> bool:
 
 
 def _are_powers(values: Sequence[float]) -> bool:
-    return all(isfinite(value) and value >= _LEAST_SCALE and log2(value).is_integer() for value in values)
+    """Whether numbers are powers of two as a loss scale is; one that collapses falls far below its largest."""
+    powers = all(isfinite(value) and value > 0 and log2(value).is_integer() for value in values)
+    return powers and max(values, default=0.0) >= _LEAST_SCALE
 
 
 def is_anew(values: Sequence[float]) -> bool:

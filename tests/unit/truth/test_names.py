@@ -207,3 +207,26 @@ def test_a_metric_that_nothing_knows_is_read_and_not_recognised(
     page = tmp_path / "page.html"
     command(["report", str(place), "-o", str(page)])
     assert "1 metric read and not recognised: zorg" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ([8192.0, 8192.0, 16.0, 1.0, 0.5], "loss_scale"),
+        ([16.0, 1.0], "loss_scale"),
+        ([8.0, 4.0, 1.0], "scale"),
+        ([24.0, 12.0], "scale"),
+        ([32.0, 0.0], "scale"),
+        ([32.0, -16.0], "scale"),
+        ([], "scale"),
+    ],
+)
+def test_a_scale_of_powers_of_two_is_that_of_the_loss_however_far_it_fell(values: list[float], name: str) -> None:
+    assert measured("scale", (), values).canonical == name
+
+
+def test_a_scale_that_collapses_under_its_short_name_is_told_as_the_cause(tmp_path: Path) -> None:
+    scales = [*[8192] * 60, *(max(1, 8192 >> n) for n in range(1, 25))]
+    lines = [f"step {at} | loss {4 - at / 90:.4f} | scale {scale}" for at, scale in enumerate(scales, 1)]
+    verdict = said(tmp_path, [*lines, "FloatingPointError: Minimum loss scale reached"])
+    assert verdict.cause == "loss_scale_collapse"
