@@ -106,7 +106,8 @@ def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
         "lost": one.lost(change),
         "tier": "confirmed" if change.confirmed else "possible",
     }
-    rise = _of(step_time_level_shift, one, change, title, severity=severity_of(one, change, cfg), numbers=numbers)
+    fields: Fields = {"severity": severity_of(one, change, cfg), "culprits": _alone(run, one), "numbers": numbers}
+    rise = _of(step_time_level_shift, one, change, title, **fields)
     why = _grown(run, rise.onset.step)
     waits = _waits(run, one, change)
     if why is not None:
@@ -117,6 +118,19 @@ def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
         shown, numbers = proof(*rise.evidence, waits.bad, waits.good), {**numbers, "data_after_s": waits.after}
         rise = replace(rise, title=f"{title}; {words}", cause="dataloader", evidence=shown, numbers=numbers)
     yield rise
+
+
+#: So many other ranks that kept their pace show that the slow one is to blame.
+_CALM = 2
+
+
+def _alone(run: Run, one: Paced) -> tuple[int, ...]:
+    """Give the rank of a clock where those of the other ranks go on as they were."""
+    clock = one.clock
+    alike = [p for p in paced(run) if (p.clock.name, p.clock.attempt) == (clock.name, clock.attempt)]
+    slow = {p.clock.rank for p in alike if p.change is not None}
+    calm = {p.clock.rank for p in alike} - {*slow, None}
+    return (clock.rank,) if clock.rank is not None and slow == {clock.rank} and len(calm) >= _CALM else ()
 
 
 #: A wait that rose by this share of what each step takes longer is why it does, and one that rose by much more is none

@@ -76,6 +76,27 @@ def test_ranks_that_are_slow_together_have_no_straggler(tmp_path: Path) -> None:
     assert judged(tmp_path, files).verdict.culprits == ()
 
 
+@pytest.mark.parametrize(
+    ("slow", "ranks", "culprits"),
+    [({2}, 4, (2,)), ({2}, 3, (2,)), ({1}, 2, ()), ({1, 2}, 4, ()), ({0, 1, 2}, 3, ())],
+    ids=["one of four", "one of three", "one of two", "two of four", "all"],
+)
+def test_the_one_rank_of_several_whose_own_steps_became_slow_is_the_culprit(
+    slow: set[int], ranks: int, culprits: tuple[int, ...], tmp_path: Path
+) -> None:
+    rng = random.Random(6)
+    files = {
+        f"rank{rank}.log": [
+            f"[rank{rank}] step {at} loss {3 - at / 250:.4f}"
+            f" step_time {(1.1 if rank in slow and at > 60 else 0.5) + rng.gauss(0, 0.005):.4f}"
+            for at in range(1, 161)
+        ]
+        for rank in range(ranks)
+    }
+    verdict = judged(tmp_path, files).verdict
+    assert (verdict.shape, verdict.onset.step, verdict.culprits) == (Shape.SLOWDOWN, 61, culprits)
+
+
 def aborted(call: str) -> list[str]:
     return [
         *falling(1, 40),
