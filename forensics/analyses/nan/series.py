@@ -86,10 +86,11 @@ def _judge(rows: pl.DataFrame, table: pl.DataFrame, key: dict[str, Any], cfg: Sh
         return
     own = of_series(rows, key)
     status = _status(table, key, cfg)
-    lost = (
-        own.filter("bad") if status is not Status.FAILED else own.filter(pl.col("bad") & (pl.col("bad_share") >= 0.5))
-    )
-    bad = (lost if lost.height else own.filter("bad")).row(0, named=True)
+    every = own.filter("bad")
+    lost = every.filter(pl.col("bad_share") >= 0.5) if status is Status.FAILED else every
+    if key["n_after"] and lost.height < cfg.lost_records:  # it is as bad all along as in these last ones
+        lost = every
+    bad = (lost if lost.height else every).row(0, named=True)
     clean = own.filter(~pl.col("bad") & (pl.col("seq") < bad["seq"])).tail(1)
     yield Candidate(
         status=status,

@@ -39,7 +39,8 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
         return
     first, failed = found.first, found.status is Status.FAILED
     kind, skip = kind_of(run, found), None if failed else skip_of(run, found)
-    after = _AFTER[found.status] + (f"; {skip.words}" if skip is not None else "")
+    ends = Status.INTERMITTENT if failed and first.n_after else found.status
+    after = _AFTER[ends] + (f"; {skip.words}" if skip is not None else "")
     yield first_nonfinite.finding(
         f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",
         f"{after}{_stopped(run, found)}; {kind.words}" if failed else after,

@@ -319,3 +319,27 @@ def test_a_gradient_that_is_bad_in_its_last_record_only_belongs_to_the_loss_that
     onset = nan_onset(run(rows("loss", [*steady(40), *((s, NAN) for s in range(41, 60))]), rows("grad_norm", norms)))
     assert onset is not None
     assert onset.step == step
+
+
+@pytest.mark.parametrize(
+    ("bad", "step"),
+    [
+        (range(4, 101, 4), 4),
+        ((*range(4, 81, 4), 98, 100), 4),
+        ((*range(4, 81, 4), 97, 99, 100), 97),
+        ((*range(4, 81, 4), 100, 101), 100),
+    ],
+    ids=["every fourth record", "two near a finite end", "three near it", "two at the very end"],
+)
+def test_a_loss_that_is_bad_all_along_is_dated_by_its_first_bad_record(bad: Iterable[int], step: int) -> None:
+    every = {*bad}
+    onset = nan_onset(run(rows("loss", [(s, NAN if s in every else 2 + 0.01 * (s % 3)) for s in range(1, 102)])))
+    assert onset is not None
+    assert (onset.status, onset.step) == (Status.FAILED, step)
+
+
+def test_a_loss_that_ends_finite_is_never_said_to_stay_lost() -> None:
+    for last, words in ((100, "alternates between finite"), (101, "does not become finite again")):
+        points = [(s, NAN if s % 4 == 0 or s >= last > 100 else 2.0) for s in range(1, 102)]
+        (finding,) = [f for f in found(run(rows("loss", points))) if f.rule == "NAN001"]
+        assert words in finding.because
