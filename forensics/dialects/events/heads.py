@@ -32,6 +32,8 @@ _FRACTION = lazily(rb"\d\.\d|\d/\d|\d%")
 _ERRORS = (b"Traceback (most recent call last)", b") local_rank: ", b" (local_rank: ")
 #: Nor is what a step says of numbers that it lost.
 _LOST = lazily(rb"(?i)\b(?:nan|inf)\b|non-?finite")
+#: A warning of Python stands on two lines, of which the second, its source, is no sign of its own.
+_WARNS = lazily(rb":\d+: \w*Warning: ")
 _LEAST_BYTES = 12
 
 
@@ -76,10 +78,13 @@ def _head_of(head: bytes) -> tuple[tuple[bytes, ...], int]:
     A line that comes again within the head itself is none of them where there are others: one process prints it twice.
     """
     every: list[tuple[bytes, int]] = []
-    at = 0
+    at, warned = 0, False
     for raw in head.splitlines(keepends=True)[:-1]:
         line = _bare(raw.rstrip(b"\n"))
         at += len(raw)
+        is_its_source, warned = warned and raw.startswith(b"  "), bool(_WARNS.search(raw))
+        if is_its_source:
+            continue
         again = any(line == other for other, _ in every)
         if again:
             every = [other for other in every if other[0] != line] or every

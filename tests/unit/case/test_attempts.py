@@ -466,3 +466,20 @@ def test_a_bar_that_begins_anew_says_nothing_of_a_checkpoint(tmp_path: Path) -> 
     (tmp_path / "run.err").write_text(WARNED + bars(1, 40) + WARNED + bars(1, 90))
     (start,) = starts(pipeline.ingest_run(tmp_path))["run.err"]
     assert start.step is None
+
+
+WARNING = (
+    "/usr/lib/python3/torch/utils/data/dataloader.py:759: UserWarning: 'pin_memory' argument is set as true but no GPU",
+    "  super().__init__(loader)",
+)
+
+
+def test_a_warning_that_comes_again_with_its_source_line_begins_no_attempt(tmp_path: Path) -> None:
+    tried, _ = judged(place_of(tmp_path, train_log=[*WARNING, HEAD[0], *steps(1, 50), *WARNING, *steps(51, 90), DONE]))
+    assert len(tried.every) == 1
+
+
+def test_a_warning_that_comes_again_with_the_line_behind_it_begins_an_attempt(tmp_path: Path) -> None:
+    head = (*WARNING, HEAD[0])
+    tried, _ = judged(place_of(tmp_path, train_log=[*head, *steps(1, 50), *head, *steps(51, 90), DONE]))
+    assert [(one.first, one.last) for one in tried.every] == [(1, 50), (51, 90)]
