@@ -49,11 +49,26 @@ class EvalCurve(Struct, frozen=True, eq=False):
 @derived
 def eval_curves(run: Run) -> tuple[EvalCurve, ...]:
     """Every evaluation metric that was logged at two steps or more, in the order of names; remembered with the run."""
-    known = metric_names(run)
+    return _curves(run, _meaning(run, words_for("evaluation_metric")))
+
+
+@derived
+def training_scores(run: Run) -> tuple[EvalCurve, ...]:
+    """Every score of which more is better that the training itself logged, in the order of names."""
+    held_out = {name for names in _meaning(run, words_for("evaluation_metric")).values() for name in names}
     meant = {
-        c: known[c].filter(known[c].str.contains(words_for("evaluation_metric")).fill_null(value=False)).to_list()
-        for c in _NAMES
+        c: [name for name in names if name not in held_out] for c, names in _meaning(run, words_for("score")).items()
     }
+    return tuple(one for one in _curves(run, meant) if one.higher and one.row(0)["raw_name"] not in held_out)
+
+
+def _meaning(run: Run, words: str) -> dict[str, list[str]]:
+    """The names of metrics that fit a pattern, of either column."""
+    known = metric_names(run)
+    return {c: known[c].filter(known[c].str.contains(words).fill_null(value=False)).to_list() for c in _NAMES}
+
+
+def _curves(run: Run, meant: Mapping[str, list[str]]) -> tuple[EvalCurve, ...]:
     if not any(meant.values()):
         return ()
     wanted = pl.any_horizontal(pl.col(c).is_in(names) for c, names in meant.items())

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import sqrt
 
 import polars as pl
 from msgspec import Struct
 
-from forensics.analyses.evals.results import Row, age, chance_of, courses, error_of, members_of, settings_of
+from forensics.analyses.evals.results import Row, age, courses, error_of, members_of, settings_of
 from forensics.knowledge.scores import is_share
 from forensics.rules.bad_eval._results import name_of, result_evidence
 from forensics.rules.kit import Findings, Onset, Run, proof, rule
@@ -97,40 +96,6 @@ def _error(row: Row) -> float:
     if row["stderr"] is not None:
         return float(row["stderr"])
     return error_of(row) or 0.0 if row["n"] else 0.0
-
-
-class AtChance(Struct, frozen=True):
-    """Thresholds of EVL012: tasks that must be known, and the standard errors within which a score is chance (5 %)."""
-
-    tasks: int = 3
-    errors: float = 2.0
-
-
-@rule("EVL012 eval-at-chance", "evals", severity="warning", confidence="medium", cause="at_chance", causal="symptom")
-def at_chance(run: Run, cfg: AtChance) -> Findings:
-    """Report the last results when every task of known chance is at it."""
-    last = [rows[-1] for key, rows in courses(run).items() if key[1] in ("acc", "acc_norm")]
-    known = [(row, chance) for row in last if (chance := chance_of(row["task"])) is not None]
-    tasks = {row["task"] for row, _ in known}
-    if len(tasks) < cfg.tasks or not all(_is_chance(row, chance, cfg) for row, chance in known):
-        return
-    row, chance = known[0]
-    yield at_chance.finding(
-        f"all {len(tasks)} tasks with a known chance level score at chance: {row['task']} {row['value']:.3g},"
-        f" chance {chance:g}",
-        "no score is more than two standard errors above guessing",
-        proof(*(result_evidence(row) for row, _ in known[:4])),
-        numbers={"tasks": len(tasks), "value": row["value"], "chance": chance},
-    )
-
-
-def _is_chance(row: Row, chance: float, cfg: AtChance) -> bool:
-    error = row["stderr"]
-    if error is None:
-        if not row["n"]:
-            return False
-        error = sqrt(chance * (1 - chance) / row["n"])
-    return row["value"] - chance <= cfg.errors * error
 
 
 #: Metrics in common that are enough whatever their size, and tasks that are where each has so many documents: two
