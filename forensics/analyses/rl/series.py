@@ -91,6 +91,12 @@ def episode_series(run: Run) -> tuple[RlSeries, ...]:
     return _series(run, own.filter(is_game & pl.col("quantity").is_in(["episode_reward", "update_kl", "clip_ratio"])))
 
 
+def preference_series(run: Run) -> tuple[RlSeries, ...]:
+    """Give what a training on pairs of answers prints of the preferred ones."""
+    named = _printed(run)
+    return _series(run, named.filter(pl.col("quantity") == "chosen_logps")) if named.height else ()
+
+
 def _series(run: Run, wanted: pl.DataFrame) -> tuple[RlSeries, ...]:
     if not wanted.height:
         return ()

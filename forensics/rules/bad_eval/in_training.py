@@ -12,12 +12,14 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.analyses.rl.ranges import rewards_of
+from forensics.analyses.rl.series import rl_series
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.nonfinite import watched, watched_series
 from forensics.case.steps import SERIES
 from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step, proof, rule
-from forensics.stats.spread import bending
+from forensics.stats.spread import bending, median
 
 
 class ScoreFalls(Struct, frozen=True):
@@ -46,7 +48,8 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
         return
     falls = [(c, best) for c in eval_curves(run) if c.higher and (best := _best(c, cfg)) is not None]
     losses = [c for c in curves(run, "loss") if c.at.null_count() == 0] if falls else []
-    falls = [(c, best) for c, best in falls if any(_improved(loss, c, best, cfg) for loss in losses)]
+    paid = [(c, best) for c, best in falls if _is_paid(run, c, best, cfg)]
+    falls = paid or [(c, best) for c, best in falls if any(_improved(loss, c, best, cfg) for loss in losses)]
     if not falls:
         return
     curve, best = min(falls, key=lambda pair: float(pair[0].values[-1] / pair[0].values[pair[1]]))
@@ -54,10 +57,11 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
     more = f"; {len(falls)} scores fell like that" if len(falls) > 1 else ""
     yield score_falls.finding(
         f"{curve.name} fell from {top['value']:.4g} at step {top['at']} to {last['value']:.4g} at step {last['at']}"
-        f" while the loss improved{more}",
+        f" while the {'reward rose' if paid else 'loss improved'}{more}",
         "the last evaluations are all below the best one by more than noise explains",
-        proof(last, top),
+        proof(*((top, last) if paid else (last, top))),
         Onset(step=top["at"]),
+        cause="reward_exploited" if paid else "overfitting",
         numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},
         next=(f"take the checkpoint of step {top['at']}", "evaluate it and the last one on more documents"),
     )
@@ -136,6 +140,17 @@ def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
 def _improved(loss: Curve, curve: EvalCurve, best: int, cfg: ScoreFalls) -> bool:
     levels = _levels(loss, curve, best, cfg)
     return levels is not None and levels[1] < levels[0]
+
+
+def _is_paid(run: Run, curve: EvalCurve, best: int, cfg: ScoreFalls) -> bool:
+    """Whether the reward of a policy is higher at the end than up to the best evaluation."""
+    step = curve.row(best)["at"]
+    for series in rewards_of(rl_series(run, "reward", "reward_fn")):
+        then, now = (series.finite.filter(side)["value"] for side in (pl.col("at") <= step, pl.col("at") > step))
+        levels = [median(part.tail(cfg.records)) for part in (then, now) if part.len()]
+        if len(levels) > 1 and levels[1] > levels[0]:
+            return True
+    return False
 
 
 _EMA = lazily(r"(?i)[_/. -]?(?<![a-z])(?:ema|averaged|swa)(?![a-z])[_/. -]?")
