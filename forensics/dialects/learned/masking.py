@@ -20,7 +20,7 @@ from forensics.patterns import lazily
 
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = (
-    r"(?:%| ?[kKMGT]i?B(?:/s)?|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x| ?[a-z]+/s(?:ec)?"
+    r"(?:%| ?[kKMGT]i?B(?:/s)?| ?[KMG]o\b|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x| ?[a-z]+/s(?:ec)?"
     r"| ?(?:m?s|secs?|seconds|min(?:s|utes)?|hours?|hrs?))"
 )
 #: What stands for each placeholder in a learned pattern; none needs look-around.
@@ -52,7 +52,7 @@ _KEY_WORD = rf"[{LETTERS}][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b\uf
 #: A norm as it is written: `||g||`, `‖∇L‖`.
 _NORM = rf"(?:\|\||‖)[{LETTERS}∇][{LETTERS}∇ ()]{{0,20}}(?:\|\||‖)(?:_?2)?"
 #: The unit of a quantity, glued to its name: `fwd(ms): 52.0`.
-_IN_UNITS = r"(?:\((?:[mun]?s|sec|min|hrs?|%|[kKMGT]i?B|[A-Za-z]+/[A-Za-z]+)(?=\)))?"
+_IN_UNITS = r"(?:\((?:[mun]?s|sec|min|hrs?|%|[kKMGT]i?B|[KMG]o|[A-Za-z]+/[A-Za-z]+)(?=\)))?"
 _KEY = lazily(
     rf"(?P<key>{_NORM}|{_KEY_WORD}(?:'s(?= [{LETTERS}]))?{_IN_UNITS}"
     rf"(?: [{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"

@@ -34,9 +34,10 @@ class HostMemoryGrows(Struct, frozen=True):
 
 @rule("OOM009 host-memory-grows", "metrics events facts", confidence="medium", cause="host_leak")
 def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
-    """Find the process whose resident memory rises most; that of its whole host counts where it was killed."""
-    told = {"rss", "host_used"} if killed(run) else {"rss"}
+    """Find the process whose resident memory rises most; that of its whole host counts where it was killed, or doubles."""
+    told = {"rss", "host_used"}
     found = [one for one in series_of(run) if one.meaning.quantity in told and one.meaning.unit == "GiB"]
+    found = [one for one in found if one.meaning.quantity == "rss" or killed(run) or _doubled(one)]
     found = [one for one in found if one.form.kind in {"slope", "staircase"}]
     found = [one for one in found if one.form.samples - one.form.warmup >= cfg.samples]
     one = memory.worst(one for one in found if _is_large(one, cfg))
@@ -62,6 +63,10 @@ def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
 def _is_large(one: Series, cfg: HostMemoryGrows) -> bool:
     first, rise = float(one.y[one.form.warmup]), one.form.rise
     return rise >= max(cfg.gib, cfg.share * one.form.level) or rise >= max(cfg.small_gib, first)
+
+
+def _doubled(one: Series) -> bool:
+    return one.form.rise >= max(float(one.y[one.form.warmup]), 0.1)
 
 
 _WORDS: dict[Meaning, str] = {

@@ -26,13 +26,19 @@ def growing(memory: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "memory", ["rss {v}MB", "mem={v}MB", "memory: {v} MiB", "gpu_mem {v}MiB", "mem {v} MB", "mem_mb {v}", "rss_mb={v}"]
+    "memory",
+    [
+        *("rss {v}MB", "mem={v}MB", "memory: {v} MiB", "gpu_mem {v}MiB", "mem {v} MB", "mem_mb {v}", "rss_mb={v}"),
+        *("gpu_mb {v}", "ram: {v} Mo", "ram_mo={v}"),
+    ],
 )
 def test_memory_is_known_by_its_stem_and_a_unit_of_bytes(memory: str, tmp_path: Path) -> None:
     assert shape(said(tmp_path, growing(memory))) == LEAK
 
 
-@pytest.mark.parametrize("memory", ["mem {v}", "memory={v}ms", "members {v}MB", "rss {v}", "mem_per {v}"])
+@pytest.mark.parametrize(
+    "memory", ["mem {v}", "memory={v}ms", "members {v}MB", "rss {v}", "mem_per {v}", "gpu {v}", "ram_model={v}"]
+)
 def test_a_stem_without_a_unit_of_bytes_is_no_memory(memory: str, tmp_path: Path) -> None:
     found = judged(tmp_path, {"train.log": growing(memory)})
     assert found.verdict.outcome is Outcome.HEALTHY
