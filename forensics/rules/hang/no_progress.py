@@ -15,6 +15,7 @@ from forensics.case.series import metric_records
 from forensics.knowledge.errors import telling
 from forensics.rules._errors import of_failure
 from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, event_evidence, proof, rule
+from forensics.values import replace
 
 _NS = 1e9
 #: Zones of time differ by whole halves of an hour, nearly all of them.
@@ -79,7 +80,7 @@ def log_silence(run: Run, cfg: Silence) -> Findings:
     found = standing(run)
     if marks_of(run).final is not None or any(f.weight > Weight.STOP for f in found):
         return
-    stops = [f for f in found if f.weight == Weight.STOP and f.t_ns is not None]
+    stops = [timed for f in found if f.weight == Weight.STOP and (timed := _timed(run, f)).t_ns is not None]
     if not stops:
         return
     records = _records(run, cfg.fewest)
@@ -90,6 +91,15 @@ def log_silence(run: Run, cfg: Silence) -> Findings:
             return
     if not any(f.source in records["source"] for f in stops):
         yield from _elsewhere(records, stops[-1], cfg)
+
+
+def _timed(run: Run, stop: Failure) -> Failure:
+    """A stop with the time at which its scheduler's report says that the job ended, where its line has none."""
+    if stop.t_ns is not None:
+        return stop
+    said = run.scan("events").filter((pl.col("source") == stop.source) & pl.col("code").is_in(telling("job_ended_at")))
+    known = said.select("t_ns").collect()["t_ns"].drop_nulls()
+    return replace(stop, t_ns=known[-1]) if known.len() else stop
 
 
 def _elsewhere(records: pl.DataFrame, stop: Failure, cfg: Silence) -> Findings:

@@ -34,7 +34,7 @@ class HostMemoryGrows(Struct, frozen=True):
 
 @rule("OOM009 host-memory-grows", "metrics events facts", confidence="medium", cause="host_leak")
 def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
-    """Find the process whose resident memory rises most; that of its whole host counts where it was killed, or doubles."""
+    """Find the process whose resident memory rises most; that of its host counts where that was killed, or doubles."""
     told = {"rss", "host_used"}
     found = [one for one in series_of(run) if one.meaning.quantity in told and one.meaning.unit == "GiB"]
     found = [one for one in found if one.meaning.quantity == "rss" or killed(run) or _doubled(one)]
