@@ -65,9 +65,14 @@ def _zero(schedule: Schedule, at: int, severity: Severity, words: str, *more: Ro
 
 
 class Jump(Again, frozen=True):
-    """Thresholds of LRN009; a rate that climbs has `side` records on either side of the trough that it climbs from."""
+    """Thresholds of LRN009; a rate that climbs has `side` records on either side of the trough that it climbs from.
+
+    Of fewer than `records` a leap counts that goes `far` times above all before: no schedule makes one.
+    """
 
     records: int = 20
+    fewest: int = 10
+    far: float = 10.0
     few: int = 2
     over_peak: float = OVER_PEAK
     side: int = 5
@@ -76,11 +81,18 @@ class Jump(Again, frozen=True):
 @rule("LRN009 lr-jump", "metrics", cause="lr_jump")
 def lr_jump(run: Run, cfg: Jump) -> Findings:
     """Find the first learning rate that leaps or climbs above its peak or warms up again, else one that leaps below."""
-    every = [schedule_of(c) for c in curves(run, "lr") if len(c) >= cfg.records]
-    leaps = [_leap(s, s.ups[0], cfg) for s in every if 0 < len(s.ups) <= cfg.few and s.ups[0] < len(s.curve) - 1]
-    found = [*leaps, *(hit for s in every for hit in _other_rise(s.curve, cfg))]
+    every = [schedule_of(c) for c in curves(run, "lr") if len(c) >= cfg.fewest]
+    leaps = [_leap(s, s.ups[0], cfg) for s in every if 0 < len(s.ups) <= cfg.few and _leaps(s, s.ups[0], cfg)]
+    found = [*leaps, *(hit for s in every if len(s.curve) >= cfg.records for hit in _other_rise(s.curve, cfg))]
     if found:
         yield max(found, key=lambda f: f.severity.rank)
+
+
+def _leaps(schedule: Schedule, at: int, cfg: Jump) -> bool:
+    """Whether a rate that rose was there before and after it, for long enough or by far."""
+    values = schedule.curve.values
+    enough = len(values) >= cfg.records or float(values[at]) >= cfg.far * float(values[:at].max())
+    return at < len(values) - 1 and enough
 
 
 def _leap(schedule: Schedule, at: int, cfg: Jump) -> Finding:
