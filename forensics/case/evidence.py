@@ -12,15 +12,16 @@ Row = Mapping[str, Any]
 
 
 def metric_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
-    """Evidence of one row of the metrics table; the quote is the printed name and number."""
+    """Evidence of one row of the metrics table; the quote is the printed name and its number, sizes in GiB."""
     value, name = row["value"], str(row["raw_name"] or row["name"])
     shown = number(value) if row["value_class"] != "filtered-by-writer" else "hidden by the writer"
+    unit = " GiB" if str(row["name"]).endswith("_gib") and not name.lower().endswith("gib") else ""
     step = step_of(row)
     where = "" if step is None else f" at step {step}"
     return Evidence(
         source=row["source"],
         locator=locator(row),
-        quote=f"{name} = {shown}{where}",
+        quote=f"{name} = {shown}{unit}{where}",
         step=step,
         rank=row["rank"],
         t_ns=row["t_ns"],
