@@ -15,6 +15,7 @@ from forensics.knowledge.scores import direction
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.stats.spread import Floats
 from forensics.store.run import Run, derived
+from forensics.values import replace
 
 _NAMES = ("name", "raw_name")
 _MOST_NAMES = 60
@@ -49,7 +50,23 @@ class EvalCurve(Struct, frozen=True, eq=False):
 @derived
 def eval_curves(run: Run) -> tuple[EvalCurve, ...]:
     """Every evaluation metric that was logged at two steps or more, in the order of names; remembered with the run."""
-    return _curves(run, _meaning(run, words_for("evaluation_metric")))
+    held_out = tuple(one for one in _of_splits(run) if not stands_for("training_split", one.name))
+    return (*_curves(run, _meaning(run, words_for("evaluation_metric"))), *held_out)
+
+
+#: A score that a line names by its split alone is a share or a percentage, and in training it rises by so much of it.
+_MOST, _ROSE = 100.0, 0.1
+
+
+@derived
+def _of_splits(run: Run) -> tuple[EvalCurve, ...]:
+    """Scores that are named by their split alone, as in `Train: 0.95, Val: 0.71`."""
+    found = _curves(run, _meaning(run, words_for("split_alone")))
+    training = [one.values for one in found if stands_for("training_split", one.name)]
+    rose = [float(v[-1] - v[0]) >= _ROSE * float(v.max()) > 0 for v in training]
+    if not rose or not all(rose) or any(one.values.min() < 0 or one.values.max() > _MOST for one in found):
+        return ()
+    return tuple(replace(one, higher=True) for one in found)
 
 
 @derived
@@ -59,7 +76,8 @@ def training_scores(run: Run) -> tuple[EvalCurve, ...]:
     meant = {
         c: [name for name in names if name not in held_out] for c, names in _meaning(run, words_for("score")).items()
     }
-    return tuple(one for one in _curves(run, meant) if one.higher and one.row(0)["raw_name"] not in held_out)
+    named = (one for one in _curves(run, meant) if one.higher and one.row(0)["raw_name"] not in held_out)
+    return (*named, *(one for one in _of_splits(run) if stands_for("training_split", one.name)))
 
 
 def _meaning(run: Run, words: str) -> dict[str, list[str]]:

@@ -71,3 +71,19 @@ def test_a_first_loss_tells_what_a_guess_scores(
 def test_one_evaluation_that_learned_clears_the_others(tmp_path: Path) -> None:
     flat, learned = (0.24, 0.26, 0.25, 0.27, 0.25), (0.3, 0.4, 0.5, 0.6, 0.6)
     assert not told(judged(tmp_path, accuracy=RISES, val_accuracy=flat, val_f1=learned))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_told"),
+    [
+        ("Epoch: {e:03d}, Loss: {loss:.4f}, Train: {rises:.4f}, Val: {flat:.4f}, Test: {flat:.4f}", True),
+        ("Epoch: {e:03d}, Loss: {loss:.4f}, Train: {loss:.4f}, Val: {flat:.4f}, Test: {flat:.4f}", False),  # errors
+        ("Epoch: {e:03d}, Loss: {loss:.4f}, Train: {rises:.4f}, Val: {learns:.4f}, Test: {flat:.4f}", False),
+    ],
+)
+def test_a_score_may_be_named_by_its_split_alone(tmp_path: Path, line: str, *, is_told: bool) -> None:
+    rows = (
+        {"e": e, "loss": 2 - e / 20, "rises": 0.2 + e / 50, "flat": 0.15, "learns": 0.15 + e / 60} for e in range(38)
+    )
+    (tmp_path / "gcn.txt").write_text("\n".join(line.format(**row) for row in rows) + "\n")
+    assert told(pipeline.report_of(pipeline.ingest_run(tmp_path))) is is_told
