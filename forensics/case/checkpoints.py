@@ -53,6 +53,16 @@ def known(run: Run) -> pl.DataFrame:
     return best.filter("written").drop("written").sort("step")
 
 
+def nearest_words(run: Run, step: int | None) -> str:
+    """Name the checkpoint of a step, or the one that was saved nearest to it."""
+    if step is None:
+        return "an earlier checkpoint"
+    saved = known(run).filter(~pl.col("removed"))["step"].to_list()
+    if not saved or step in saved:
+        return f"the checkpoint of step {step}"
+    return f"the checkpoint of step {min(saved, key=lambda one: abs(one - step))}, the nearest one to step {step}"
+
+
 def _placed(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
     """Rows with the path and the step of the checkpoint that their path names: a file inside of one is none itself."""
     found = {path: whose(path) for path in rows["path"].drop_nulls().unique()}

@@ -14,6 +14,7 @@ from msgspec import Struct
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.rl.ranges import rewards_of
 from forensics.analyses.rl.series import rl_series
+from forensics.case.checkpoints import nearest_words
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.nonfinite import watched, watched_series
 from forensics.case.steps import SERIES
@@ -63,7 +64,7 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
         Onset(step=top["at"]),
         cause="reward_exploited" if paid else "overfitting",
         numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},
-        next=(f"take the checkpoint of step {top['at']}", "evaluate it and the last one on more documents"),
+        next=(f"take {nearest_words(run, top['at'])}", "evaluate it and the last one on more documents"),
     )
 
 

@@ -9,6 +9,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.evals.curves import eval_curves
+from forensics.case.checkpoints import nearest_words
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.joined.stores import counted
 from forensics.case.series import metric_names
@@ -71,6 +72,7 @@ def overfit(run: Run, cfg: Overfit) -> Findings:
     step, epoch, rising = curve.step(best), curve.epochs[best], curve.row(best + 1)
     where = f"evaluation {best + 1}" if np.isnan(epoch) else f"epoch {epoch:.3g}"
     where = where if step is None else f"step {step}"
+    taken = f"the checkpoint of {where}" if step is None else nearest_words(run, step)
     meanwhile = "vanished" if severity is Severity.ERROR else "fell"
     yield overfit.finding(
         f"{curve.raw_name} rose from {low:.4g} at {where} to {last:.4g} while the training loss {meanwhile}",
@@ -82,7 +84,7 @@ def overfit(run: Run, cfg: Overfit) -> Findings:
         severity=severity,
         confidence="low" if len(curve) < cfg.evaluations and severity is Severity.WARNING else "medium",
         numbers={"best": low, "last": last},
-        next=(f"use the checkpoint of {where}", "stop earlier, regularise, or add data"),
+        next=(f"use {taken}", "stop earlier, regularise, or add data"),
     )
 
 
@@ -212,7 +214,7 @@ def never_regained(run: Run, cfg: Regained) -> Findings:
             proof(first, curve.row(best), curve.row(-1), shown),
             onset_at(first, step),
             numbers={"best": losses[0], "last": losses[1], "score": last},
-            next=(f"use the checkpoint of step {step}", "lower the peak learning rate and lengthen the warm-up"),
+            next=(f"use {nearest_words(run, step)}", "lower the peak learning rate and lengthen the warm-up"),
         )
         return
 
