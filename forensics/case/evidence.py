@@ -7,15 +7,18 @@ from typing import Any
 
 from forensics.case.steps import step_of
 from forensics.model import Evidence, EvidenceRole, Locator
+from forensics.patterns import lazily
 
 Row = Mapping[str, Any]
+#: A name that says the unit of its sizes.
+_IN_GIB = lazily(r"(?i)gi?b")
 
 
 def metric_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
     """Evidence of one row of the metrics table; the quote is the printed name and its number, sizes in GiB."""
     value, name = row["value"], str(row["raw_name"] or row["name"])
     shown = number(value) if row["value_class"] != "filtered-by-writer" else "hidden by the writer"
-    unit = " GiB" if str(row["name"]).endswith("_gib") and not name.lower().endswith("gib") else ""
+    unit = " GiB" if str(row["name"]).endswith("_gib") and not _IN_GIB.search(name) else ""
     step = step_of(row)
     where = "" if step is None else f" at step {step}"
     return Evidence(

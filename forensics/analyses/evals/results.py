@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from math import isfinite, sqrt
@@ -95,6 +96,13 @@ def courses(run: Run) -> dict[Key, list[Row]]:
 @cache
 def _chances() -> tuple[tuple[str, float], ...]:
     return tuple((name, float(share)) for name, share in table_rows("forensics.analyses.evals", "chance.tsv"))
+
+
+def benchmark_of(name: str) -> float | None:
+    """Share of right answers that guessing gives in the task that a logged metric names, if it names a known one."""
+    words = re.split(r"[/_. -]+", name.lower())
+    joined = f"_{'_'.join(words)}_"
+    return next((share for task, share in _chances() if f"_{task}_" in joined), None)
 
 
 def chance_of(task: str) -> float | None:

@@ -34,6 +34,14 @@ def paired(run: Run) -> bool:
 
 
 @derived
+def preferring(run: Run) -> bool:
+    """Whether the run learns which of two answers is preferred: a guess has a loss of the logarithm of two."""
+    names = metric_names(run)
+    printed = (names[column].str.to_lowercase() for column in ("name", "raw_name"))
+    return any(having(part, words_for("implicit_reward")) for part in printed)
+
+
+@derived
 def tuned(run: Run) -> bool:
     """Whether the settings say that the run goes on from a trained model, whose loss may have little left to fall."""
     said = pl.col("value").fill_null("").str.strip_chars("\"' ").str.to_lowercase()

@@ -12,6 +12,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.analyses.evals.results import benchmark_of
 from forensics.analyses.rl.ranges import rewards_of
 from forensics.analyses.rl.series import rl_series
 from forensics.case.checkpoints import nearest_words
@@ -62,7 +63,7 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
         "the last evaluations are all below the best one by more than noise explains",
         proof(*((top, last) if paid else (last, top))),
         Onset(step=top["at"]),
-        cause="reward_exploited" if paid else "overfitting",
+        cause="reward_exploited" if paid else "overfitting" if benchmark_of(curve.name) is None else "forgetting",
         numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},
         next=(f"take {nearest_words(run, top['at'])}", "evaluate it and the last one on more documents"),
     )
@@ -134,7 +135,9 @@ def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
     # a score is a share or a percentage, and first rises; else it is an error under the name of a score
     is_score = 0 < top <= 1 or top > cfg.percent
     below = bool((values[-cfg.last :] < top - bound).all())
-    rose = top > float(values[0]) + bound
+    chance = benchmark_of(curve.name)
+    knew = chance is not None and top > (chance if top <= 1 else 100 * chance) + bound
+    rose = top > float(values[0]) + bound or knew
     return best if is_score and rose and below and best < len(values) - cfg.last else None
 
 

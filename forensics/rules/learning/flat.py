@@ -9,7 +9,16 @@ from msgspec import Struct
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured, number_of
-from forensics.analyses.learning.objective import ADAPTER, FULL, improved, paired, regime_of, reinforced, tuned
+from forensics.analyses.learning.objective import (
+    ADAPTER,
+    FULL,
+    improved,
+    paired,
+    preferring,
+    regime_of,
+    reinforced,
+    tuned,
+)
 from forensics.analyses.learning.rate import Zero, spent
 from forensics.analyses.learning.still import has_idle_score
 from forensics.analyses.learning.trend import Trend, from_the_start
@@ -24,6 +33,8 @@ from forensics.stats.spread import median_of, quantiles_of
 _NOT_MOCKED = ("false", "0", "no")
 #: Classes of widely used data sets: 10 (MNIST, CIFAR-10), 100 (CIFAR-100), 1000 (ImageNet).
 _CLASSES = (10, 100, 1000)
+#: Of batches of 8 pairs and more.
+_FEWEST_POWER = 3
 
 
 class Flat(Struct, frozen=True):
@@ -34,7 +45,8 @@ class Flat(Struct, frozen=True):
     shuffled still let a model learn how frequent they are, which is worth a few percent (`least_fall`) of the loss.
     A run spans `steps`, or `epochs` where that is what it counts: a model learns something of data seen ten times.
     A loss that rose threefold (`most_rise`) does not bounce: a curriculum of four stages raised a healthy one 5.5-fold.
-    `by_heart` is the loss that two examples reach within 200 steps where loop, loss and model are right.
+    A loss over pairs is that of a guess within `exact` of the logarithm of a power of two, as batches have; one level
+    in sixty is. `by_heart` is the loss that two examples reach within 200 steps where loop, loss and model are right.
     """
 
     records: int = 100
@@ -54,6 +66,7 @@ class Flat(Struct, frozen=True):
     most_rise: float = 1.1
     tiny: float = 1e-4
     by_heart: float = 0.1
+    exact: float = 0.001
 
 
 #: What the rules about zero learning rates, zero gradients and chance call flat.
@@ -102,8 +115,12 @@ def _long(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> bool:
 def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
     """Whether the first level is one of a model that has learned nothing yet."""
     mock = configured(run, "mock_data")
-    if paired(run) or (mock is not None and mock.text.lower() not in _NOT_MOCKED):
+    if mock is not None and mock.text.lower() not in _NOT_MOCKED:
         return False
+    if paired(run):
+        return all(_is_guess_of_pairs(level, cfg) for level in (trend.first, trend.last))
+    if preferring(run):
+        return all(abs(level / log(2) - 1) <= cfg.near for level in (trend.first, trend.last))
     if tuned(run):
         return regime_of(run) in {ADAPTER, FULL, ""} and trend.first > range_of("finetune_loss").hi
     stated = number_of(run, "vocabulary") or number_of(run, "classes")
@@ -111,6 +128,12 @@ def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
         return True
     chance = [log(k) for k in (*_CLASSES, *((stated,) if stated else ())) if k > 1]
     return any(abs(level / of - 1) <= cfg.near for level in (trend.first, trend.last) for of in chance)
+
+
+def _is_guess_of_pairs(level: float, cfg: Flat) -> bool:
+    """Whether a loss over the pairs of a batch is that of one who cannot tell them: the logarithm of a power of two."""
+    power = level / log(2)
+    return round(power) >= _FEWEST_POWER and abs(power / round(power) - 1) <= cfg.exact
 
 
 def is_flat(trend: Trend, cfg: Flat) -> bool:
