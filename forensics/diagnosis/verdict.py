@@ -166,7 +166,7 @@ def _weighed(finding: Finding, decider: Finding) -> bool:
 def _sentence(finding: Finding) -> str:
     """The title as a sentence: a word gets its capital, the name of a metric or a file stays as it is printed."""
     first, _, rest = finding.title.partition(" ")
-    begin = first[:1].upper() + first[1:] if first.isalpha() else first
+    begin = first[:1].upper() + first[1:] if first.isalpha() and first.islower() else first
     return f"{begin} {rest} ({finding.evidence[0].place})" if rest else f"{begin} ({finding.evidence[0].place})"
 
 
