@@ -52,3 +52,9 @@ def test_the_record_of_a_grid_engine_says_how_a_job_ended(tmp_path: Path, code: 
     record = f"qname        gpu.q\nfailed       0\nexit_status  {code}                   \nru_wallclock 8121s"
     files = {"train.log": STEPS, "qacct.txt": record.splitlines()}
     assert judged(tmp_path, files).verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(("code", "outcome"), [("0", Outcome.HEALTHY), ("1", Outcome.FAILED)])
+def test_the_record_of_a_job_of_pbs_says_how_it_ended(tmp_path: Path, code: str, outcome: Outcome) -> None:
+    record = ["Job Id: 4412.pbs", "    job_state = F", "    exec_host = gpu3/0", f"    Exit_status = {code}"]
+    assert judged(tmp_path, {"train.log": STEPS, "qstat.txt": record}).verdict.outcome is outcome
