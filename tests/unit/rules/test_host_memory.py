@@ -37,7 +37,8 @@ def test_a_small_process_grows_by_more_than_it_held(first_gib: float, rise_gib: 
     ],
 )
 def test_the_memory_of_a_whole_host_counts_where_the_run_was_killed(name: str, *, is_killed: bool, told: bool) -> None:
-    cells = {"source": "a.log", "seq": range(100), "step": range(100), "name": name, "value": range(100)}
+    rises = [60 + at / 2 for at in range(100)]  # one that doubles counts anyhow
+    cells = {"source": "a.log", "seq": range(100), "step": range(100), "name": name, "value": rises}
     death = {"source": ["a.log"], "seq": [100], "line": [101], "code": ["shell-killed"], "text": ["Killed"]}
     tables = {"metrics": pl.DataFrame(cells).with_columns(pl.col("value").cast(pl.Float64), raw_name="name")}
     attrs = '{"role": "symptom", "shape": "crash", "cause": "silent_death_sigkill"}'
