@@ -76,17 +76,20 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
 def episode_series(run: Run) -> tuple[RlSeries, ...]:
     """Give what the episodes of an environment earned, and how far each update moved the policy that plays it.
 
-    A mean reward is one of episodes where its source prints the length of episodes, too, and so is a score where no
-    loss is printed.
+    A mean reward is one of episodes where its source prints the length of episodes, too, or an entropy or an update of
+    a policy that is no language model's, and so is a score where no loss is printed.
     """
     named = _printed(run)
     is_scored = not having(metric_names(run)["name"].unique(), words_for("of_loss"))
     earned = ["episode_reward", "episode_length", *(["score"] if is_scored else [])]
-    if not named.height or not named["quantity"].is_in(earned).any():
+    if not named.height or not named["quantity"].is_in([*earned, "reward"]).any():
         return ()
-    is_game = pl.col("quantity").is_in(earned).any().over("source")
     has_length = (pl.col("quantity") == "episode_length").any().over("source")
-    is_reward = ((pl.col("quantity") == "reward") & has_length) | pl.col("quantity").is_in(earned[2:])
+    has_policy = pl.col("quantity").is_in(["entropy", "update_kl", "clip_ratio"]).any().over("source")
+    is_played = has_policy & ~pl.col("source").is_in(_named(run)["source"].to_list())
+    is_mean = (pl.col("quantity") == "reward") & (has_length | is_played)
+    is_game = (pl.col("quantity").is_in(earned) | is_mean).any().over("source")
+    is_reward = is_mean | pl.col("quantity").is_in(earned[2:])
     own = named.with_columns(quantity=pl.when(is_reward).then(pl.lit("episode_reward")).otherwise("quantity"))
     return _series(run, own.filter(is_game & pl.col("quantity").is_in(["episode_reward", "update_kl", "clip_ratio"])))
 

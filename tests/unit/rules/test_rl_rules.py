@@ -79,6 +79,8 @@ def test_a_row_says_its_healthy_range_in_words(row: str, healthy: str) -> None:
         ("train/rewards/exact/mean", "train/frac_reward_zero_std"),
         ("objective/scores", "objective/kl"),
         ("reward", "kl"),
+        ("mean_reward", "kl_ref"),
+        ("mean_reward", "policy/kl_to_ref"),
     ],
 )
 def test_a_dead_reward_is_found_under_the_names_of_each_trainer(reward: str, mark: str) -> None:
@@ -121,6 +123,13 @@ def test_a_task_that_is_solved_at_the_end_is_only_a_remark() -> None:
     run = rl_run({"reward": [0.4] * 24 + [1.0] * 20, "reward_std": spread, "frac_reward_zero_std": none})
     assert ids(run) == []
     assert "task_exhausted" in [f.cause for f in found(run, least=Severity.INFO)]
+
+
+def test_a_reward_without_a_reference_or_a_length_is_one_of_episodes() -> None:
+    rose = [0.2 + 0.01 * (at % 3) + 0.01 * min(at, 60) for at in range(120)]
+    fell = [*rose[:80], *(value / 8 for value in rose[80:])]
+    assert ids(rl_run({"mean_reward": fell, "entropy": FLAT * 3})) == ["RLX012"]
+    assert ids(rl_run({"mean_reward": rose, "entropy": FLAT * 3})) == []
 
 
 @pytest.mark.parametrize(
