@@ -27,11 +27,21 @@ _FIELD = lazily(
 _UNIT_CELL = lazily(r"([-+]?\d+(?:\.\d+)?) (%|[KMGT]iB|W|MHz|C)")
 _UNIT_HEAD = lazily(r"(.*?) \[([^\]]*)\]")
 _TIME = lazily(r"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
-_IDS = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "serial", "gpu_serial")
+_INDEX = ("index", "gpu_index", "gpu_id", "gpu")
+_IDS = (*_INDEX, "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "serial", "gpu_serial")
 _NO_METRICS = lazily(r"timestamp|count|name|gpu_name|vbios_version|inforom\..*|driver_version|display_.*|pci\..*|pid")
 _MIB = {"KiB": 1 / 1024, "MiB": 1.0, "GiB": 1024.0, "TiB": 1048576.0}
 _NOT_MEASURED = frozenset({"", "n/a", "[n/a]", "[not supported]", "not supported", "[not found]"})
 _SWITCHES = {"Active": 1.0, "Not Active": 0.0, "Enabled": 1.0, "Disabled": 0.0}
+#: The bits of what `clocks_throttle_reasons.active` prints, by the fields that print one each (NVML, nvml.h).
+_REASONS = {
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+}
+_ACTIVE = lazily(r"0x[0-9a-fA-F]{16}")
 _TICK_NS = 20_000_000
 _SAMPLE_BYTES, _SAMPLE_ROWS, _COLUMNS, _DEVICES, _HEADER_CHARS = 8192, 20, 200, 1000, 100
 
@@ -61,14 +71,14 @@ class _Devices(Struct):
             self.last = t_ns
             return self.ordinal
         printed = cells[header.device]
-        if header.names[header.device] == "index" and printed.isdecimal() and len(printed) < 4:
+        if header.names[header.device] in _INDEX and printed.isdecimal() and len(printed) < 4:
             return int(printed)
         return self.known.setdefault(printed, len(self.known)) if len(self.known) < _DEVICES else _DEVICES
 
 
 @ingester(
     "nvidia_smi_csv",
-    version=1,
+    version=2,
     sniff=Sniff(glob=("*.csv", "*smi*", "*gpu*", "*nvidia*", "*.log", "*.txt", "*.out")),
     emits=("metrics", "facts"),
 )
@@ -185,6 +195,9 @@ def _row(cells: Sequence[str], header: _Header, device: int, at: At, rows: Metri
         factor = 1.0 if header.bare else _MIB.get(found[2] if found else unit, 1.0)
         if value is not None:
             rows.add(at, f"gpu.{device}.{name}", value * factor)
+        elif name.endswith("_reasons.active") and _ACTIVE.fullmatch(cell):
+            for bit, reason in _REASONS.items():
+                rows.add(at, f"gpu.{device}.{name.removesuffix('active')}{reason}", float(bool(int(cell, 16) & bit)))
         elif cell.startswith("[") and cell.lower() not in _NOT_MEASURED:
             rows.add(at, f"gpu.{device}.{name}", None)
 

@@ -24,6 +24,7 @@ from forensics.rules.kit import (
     proof,
     rule,
 )
+from forensics.rules.slowdown.hardware import gpu_clocks_throttled
 from forensics.rules.slowdown.traces.grew import GREW
 from forensics.values import replace
 
@@ -108,7 +109,7 @@ def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
     }
     fields: Fields = {"severity": severity_of(one, change, cfg), "culprits": _alone(run, one), "numbers": numbers}
     rise = _of(step_time_level_shift, one, change, title, **fields)
-    why = _grown(run, rise.onset.step)
+    why = _grown(run, rise.onset.step) or _throttled(run, rise.onset.t_ns)
     waits = _waits(run, one, change)
     if why is not None:
         shown, numbers = proof(*rise.evidence, *why.evidence), {**numbers, **why.numbers}
@@ -159,6 +160,19 @@ def _grown(run: Run, step: int | None) -> Finding | None:
     told = [(f, f.onset.step_lo, f.onset.step) for grew in GREW for f in grew(run)]
     around = [f for f, low, high in told if low is not None and high is not None and low < step <= high]
     return max(around, key=lambda f: float(f.numbers["after_share"]) - float(f.numbers["before_share"]), default=None)
+
+
+#: Logs of GPUs have a record in each minute or more; nothing but chance brings two onsets of a long run so near.
+_NEAR_NS = 120_000_000_000
+
+
+def _throttled(run: Run, t_ns: int | None) -> Finding | None:
+    """Give the clock of a GPU that its driver lowered when the steps became slower."""
+    if t_ns is None:
+        return None
+    known = (f for f in gpu_clocks_throttled(run) if f.severity is Severity.WARNING)
+    times = ((f, f.evidence[0].t_ns) for f in known)
+    return next((f for f, since in times if since is not None and abs(since - t_ns) <= _NEAR_NS), None)
 
 
 class Temporary(Struct, frozen=True):

@@ -54,7 +54,8 @@ def gpu_clocks_throttled(run: Run, cfg: Clocks) -> Findings:
 
 def _reason(one: Throttled, cfg: Clocks) -> tuple[str, str] | None:
     if one.reasons:
-        return f"the driver says {', '.join(one.reasons)}", "clock_throttling"
+        hot = any("thermal" in reason for reason in one.reasons)
+        return f"the driver says {', '.join(one.reasons)}", "thermal_throttling" if hot else "clock_throttling"
     if one.temperature is not None and one.temperature >= cfg.hot:
         return f"at {one.temperature:.0f} C", "thermal_throttling"
     if one.power_share is not None and one.power_share >= cfg.power:

@@ -49,6 +49,18 @@ def test_units_in_cells_or_in_the_header_give_the_same(run: Run, cells: list[tup
     assert [v * 1024 for v in used] == [m for _, m in cells]
 
 
+REASONS = {"0x0000000000000060": ["hw_thermal_slowdown", "sw_thermal_slowdown"], "0x0000000000000001": []}
+
+
+@pytest.mark.parametrize(("printed", "active"), REASONS.items())
+def test_the_bits_of_the_reasons_are_those_that_fields_print_one_by_one(
+    printed: str, active: list[str], run: Run
+) -> None:
+    data = f"timestamp,gpu,clocks.sm,clocks_throttle_reasons.active\n2024/08/01 12:00:00.000,3,700 MHz,{printed}\n"
+    rows = run(nvidia_smi_csv.read, "smi.csv", data.encode()).table("metrics").filter(pl.col("value") == 1)
+    assert sorted(rows["raw_name"]) == [f"gpu.3.clocks_throttle_reasons.{reason}" for reason in active]
+
+
 def test_without_an_index_rows_of_one_look_are_numbered_in_order(run_fixture: Run) -> None:
     metrics = run_fixture(nvidia_smi_csv.read, "nvidia_smi_csv/ok-nounits").table("metrics")
     devices = metrics.filter(pl.col("name") == "gpu_util_pct")["raw_name"].to_list()

@@ -206,3 +206,24 @@ def whole_seconds(slower: float) -> list[str]:
 def test_few_records_in_whole_seconds_show_a_step_three_times_as_long(tmp_path: Path) -> None:
     assert said(tmp_path, whole_seconds(3.0)).shape is Shape.SLOWDOWN
     assert said(tmp_path / "even", whole_seconds(1.0)).shape is None
+
+
+def clocks(falls: int) -> list[str]:
+    """A log of two GPUs over 200 seconds, of which the second loses its clock `falls` seconds after the begin."""
+    head = "timestamp, index, clocks.sm [MHz], clocks_throttle_reasons.active"
+    rows = [
+        f"{BEGIN + timedelta(seconds=at):%Y/%m/%d %H:%M:%S}.000, {gpu}, "
+        + ("705 MHz, 0x0000000000000040" if gpu and at >= falls else "1755 MHz, 0x0000000000000000")
+        for at in range(0, 2400, 10)
+        for gpu in range(2)
+    ]
+    return [head, *rows]
+
+
+@pytest.mark.parametrize(("falls", "cause"), [(600, "thermal_throttling"), (1500, "slow_steps")])
+def test_a_clock_that_fell_when_the_steps_became_slower_is_why(falls: int, cause: str, tmp_path: Path) -> None:
+    lines = stamped(noisy(lambda at: 2.0 if at < 300 else 3.6, 800))
+    report = judged(tmp_path, {"train.log": lines, "gpu.csv": clocks(falls)})
+    assert (report.verdict.shape, report.verdict.cause) == (Shape.SLOWDOWN, cause)
+    assert ("GPU 1 ran at 705 MHz" in report.verdict.headline) is (cause != "slow_steps")
+    assert "log of the GPUs" not in report.coverage.absent
