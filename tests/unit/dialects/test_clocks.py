@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import polars as pl
 import pytest
@@ -106,3 +106,12 @@ def test_a_date_is_read_in_the_order_in_which_its_year_is_that_of_the_log(stamp:
 )
 def test_only_a_log_that_prints_times_is_looked_through_for_dates(lines: list[str], *, undated: bool) -> None:
     assert calendar_of(2025, [(0, "\n".join(lines).encode())], lines).is_undated is undated
+
+
+@pytest.mark.parametrize("stamp", [f"Fri Jun 18 14:34:09{zone} 2021" for zone in ("", " CET", " CEST")])
+def test_a_year_behind_the_time_is_that_of_the_line(stamp: str) -> None:
+    for line in (f"[{stamp}] NVRM: Xid (PCI:0000:b3:00): 79", f"{stamp} python invoked oom-killer"):
+        [t_ns] = read(pl.Series([line]), Calendar(2031))
+        assert datetime.fromtimestamp(t_ns / 1e9, UTC) == datetime(2021, 6, 18, 14, 34, 9, tzinfo=UTC)
+    [t_ns] = read(pl.Series(["Jun 18 14:34:09 gpu7 kernel: 2021 pages"]), Calendar(2031))
+    assert datetime.fromtimestamp(t_ns / 1e9, UTC).year == 2031
