@@ -44,8 +44,12 @@ _CODE = lazily(
     r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$"
     r"|[#@](?!\d|#*\s\w+:? \[?\d)|//|wandb:\s)"
 )
-#: Who printed a line, within it: `INFO [rank 3] step 10 …`, `rank=3 | step 10 …`; no rank of a matrix or a machine.
-_SPEAKER = lazily(r"(?i)(?:^|[\[(|,;]|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG)) ?rank[ =:_]?(\d{1,6})\b")
+#: Who printed a line, within it, behind its time too (masked: \x01): `INFO [rank 3] step 10 …`, `rank=3 | step 10 …`,
+#: `{"rank": 3, …`; no rank of a matrix or a machine.
+_SPEAKER = lazily(
+    r"(?i)(?:^|[\[(|,;{\x01]|:\d\d(?:[.,]\d{1,9})?Z?\]?|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG))"
+    r" ?\"?rank\"?(?:[ =_]|: ?)?(\d{1,6})\b"
+)
 #: Marks a key whose number has a maximum beside it; a printed key may end with a slash, and with none of these.
 _OVER = NUMBER
 #: Keys of a line in order → where it stands in the sample, and its numbers.

@@ -423,6 +423,8 @@ def test_a_bar_drawn_among_lines_that_name_their_step_takes_no_step_from_them() 
     [
         "2026-01-02 03:04:05,678 INFO [rank {r}] step={s} loss={v} compute_time=0.03{r}s",
         "2026-01-02 03:04:05 | INFO | rank={r} | step {s}/900 loss {v} lr 1.0e-03",
+        "2026-01-02T03:04:05 rank={r} step={s} loss={v}",
+        '{{"s": {s}, "rank": {r}, "loss": {v}}}',
     ],
 )
 def test_a_rank_that_a_line_states_behind_its_time_is_whose_line_it_is(form: str) -> None:
