@@ -123,13 +123,13 @@ def _rank_in(part: str) -> int | None:
 
 
 def _numbered(sources: list[Source]) -> list[Source]:
-    """Give the logs of processes their ranks, where siblings that differ in a number alone have each from 0 on."""
+    """Give the logs of processes their ranks, where siblings that differ in a number alone have most from 0 on."""
     places = {one.path: hits[-1] for one in sources if (hits := _processes(one))}
     numbers: dict[str, set[int]] = {}
     for path, hit in places.items():
         for name in _siblings(path, hit):
             numbers.setdefault(name, set()).add(int(hit[1]))
-    whole = {name for name, told in numbers.items() if len(told) > 1 and len(told) == max(told) + 1}
+    whole = {name for name, told in numbers.items() if len(told) > 1 and 0 in told and max(told) < 2 * len(told)}
     return [
         replace(one, rank=int(hit[1])) if (hit := places.get(one.path)) and _siblings(one.path, hit) & whole else one
         for one in sources
