@@ -56,8 +56,10 @@ def complaints(run: Run) -> Complaints:
         kind = late if failure.shape == "hang" else own if failure.weight >= Weight.ECHO else closed
         if failure.rank is None:
             unplaced.append(failure)
-        elif kind is not own or not is_silent(failure.cause):
-            kind.setdefault(failure.rank, failure)
+        elif kind is own and is_silent(failure.cause):
+            continue
+        elif failure.rank not in kind or is_before(failure, kind[failure.rank]):
+            kind[failure.rank] = failure
     return Complaints(closed, late, own, tuple(unplaced))
 
 

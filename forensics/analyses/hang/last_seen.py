@@ -9,11 +9,15 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.last_steps import reached
+from forensics.case.processes.attempts import attempts
 from forensics.case.steps import parts
+from forensics.knowledge.doing import by_words
 from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run, derived
 from forensics.values import replace
 
+#: The cause of a row of `doing.jsonl` that names no culprit: the rank stands where it waits for others.
+WAITS = "waits_in_collective"
 _SCHEMA = {"source": pl.String, "rank": pl.Int32, "step": pl.Int64, "t_ns": pl.Int64}
 
 
@@ -42,6 +46,21 @@ def last_seen(run: Run) -> Mapping[int, Seen]:
         if rank is not None:
             found[rank] = _with_words(found.get(rank, Seen(rank)), row)
     return found
+
+
+def stands_at(run: Run) -> int | None:
+    """Give the last step that any log of a run without restarts tells: where one rank waits, all of them stand."""
+    if attempts(run).judged.number > 0:
+        return None
+    last = _steps(run)["step"].max()
+    return last if isinstance(last, int) else None
+
+
+def missed(run: Run) -> tuple[int, ...]:
+    """Give the ranks for which most of the others said, as their last words, that they wait."""
+    spoke = {rank: by_words(seen.words) for rank, seen in last_seen(run).items() if seen.source}
+    waiting = {rank for rank, said in spoke.items() if said is not None and said.cause == WAITS}
+    return tuple(sorted(spoke.keys() - waiting)) if 2 * len(waiting) > len(spoke) else ()
 
 
 def _with_words(old: Seen, row: Mapping[str, Any]) -> Seen:

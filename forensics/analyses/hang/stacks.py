@@ -1,19 +1,21 @@
 """Where each rank's main thread stood: inside a collective or outside, and in what kind of work.
 
 A rank may have left several dumps; the kind that most ranks left is compared. A rank that left none has the stack of
-its traceback, where that says that it waited for others or was stopped from outside. DDP waits inside `backward`
+its traceback, where that says that it waited for others or was stopped from outside, or the one that faulthandler
+printed where several were aborted. DDP waits inside `backward`
 without any frame of a collective, so that counts as inside.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 from msgspec import Struct
 
 from forensics.case.errors.failures import standing
-from forensics.case.errors.kinds import Weight
+from forensics.case.errors.kinds import Weight, attributes
 from forensics.knowledge.doing import by_frame
 from forensics.knowledge.libraries import is_library
 from forensics.knowledge.vocabulary import stands_for
@@ -23,6 +25,8 @@ from forensics.store.run import Run, derived
 _DIGITS = lazily(r"\d+")
 #: Innermost frames in which the wait must stand.
 _NEAR = 14
+#: Where a thread waits for another one: who called it says for what.
+_WAITS = lazily(r"(?:^|/)(?:threading|queue)\.py$")
 _MOST_FRAMES = 120
 
 
@@ -94,8 +98,9 @@ class Stack(Struct, frozen=True):
     @property
     def work(self) -> str:
         """What kind of work the innermost frames name; empty when they name none."""
-        for frame in self.frames[:4]:
-            if is_library(frame.file) and frame is not self.frames[0]:
+        told = [frame for frame in self.frames[:_NEAR] if not _WAITS.search(frame.file)][:4]
+        for frame in told:
+            if is_library(frame.file) and frame is not told[0]:
                 break
             if (found := by_frame(f"{frame.function} {frame.file.rsplit('/', 1)[-1]}")) is not None:
                 return found.cause
@@ -105,7 +110,7 @@ class Stack(Struct, frozen=True):
 @derived
 def stacks(run: Run) -> Mapping[int, Stack]:
     """Give the main thread of each rank that left a stack."""
-    return _raised(run) | _dumped(run)
+    return _aborted(run) | _raised(run) | _dumped(run)
 
 
 def main_threads(run: Run) -> tuple[Stack, ...]:
@@ -138,6 +143,17 @@ def _raised(run: Run) -> dict[int, Stack]:
             if failure.weight is Weight.STOP or waits:
                 found.setdefault(failure.rank, stack)
     return found
+
+
+def _aborted(run: Run) -> dict[int, Stack]:
+    """Stacks on which several ranks were aborted, as a signal to all of a job shows where each of them stands."""
+    died = (pl.col("code") == "native_stack") & pl.col("rank").is_not_null() & pl.col("text").str.contains(": Aborted")
+    rows = run.scan("events").filter(died).sort("source", "line").select("source", "rank", "line", "attrs").collect()
+    found: dict[int, Stack] = {}
+    for source, rank, line, attrs in rows.iter_rows():
+        frames = map(_frame, json.loads(attributes(attrs).get("stack", "[]")))
+        found[rank] = Stack(rank, tuple(frames), "", source, line=line)
+    return found if len(found) > 1 else {}
 
 
 def _frame(text: str) -> Frame:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.origin import is_disputed, unexplained_exit
+from forensics.analyses.hang.stacks import stacks
 from forensics.analyses.memory.host_deaths import KILLED
 from forensics.case.errors.exits import NONZERO
 from forensics.case.errors.failures import Failure, standing
@@ -75,6 +76,7 @@ def peer_lost(run: Run) -> Findings:
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
     named = silent if victims and len(silent) < len(victims) else ()
+    held = any(rank in stacks(run) and stacks(run)[rank].inside for rank in ranks_of(found))
     yield peer_lost.finding(
         told.title + when(onset),
         told.because,
@@ -82,7 +84,7 @@ def peer_lost(run: Run) -> Findings:
         onset,
         culprits=named,
         cause=told.means,
-        causal="root" if told.is_own else "symptom",
+        causal="root" if told.is_own and not held else "symptom",
         numbers={"reports": len(found)},
         next=(told.next,),
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from forensics.analyses.hang.complaints import complaints
-from forensics.analyses.hang.last_seen import last_seen
+from forensics.analyses.hang.last_seen import last_seen, stands_at
 from forensics.case.errors.exits import NONZERO
 from forensics.case.last_steps import last_step
 from forensics.case.rank_spans import ranks_text
 from forensics.knowledge.causes import causes
 from forensics.rules.hang.clue import RANKS
 from forensics.rules.hang.decide import Decision, decision
-from forensics.rules.kit import Findings, Onset, Run, rule
+from forensics.rules.kit import Findings, Onset, Run, Shape, rule
 
 _EVIDENCE = 6
 #: Failures of these shapes have rules of their own that say it better.
@@ -30,6 +30,7 @@ def culprit(run: Run) -> Findings:
     if step is None:
         first = proof[0]
         step = last_step(run, first.source, first.locator.line or first.locator.byte or 0, first.t_ns, first.rank)
+        step = stands_at(run) if step is None and found.shape is Shape.HANG else step
     yield culprit.finding(
         title_of(found) + (f" (last step {step})" if step is not None else ""),
         "; ".join(c.why for c in found.clues[:3]),

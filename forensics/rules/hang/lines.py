@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from forensics.analyses.hang.differs import Signature, differing, kind_cause, slip_by_steps
-from forensics.analyses.hang.last_seen import last_seen
+from forensics.analyses.hang.last_seen import WAITS, last_seen
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.exits import exits
 from forensics.case.errors.kinds import attributes
@@ -156,7 +156,7 @@ def last_words(run: Run) -> Iterator[Clue]:
     found: list[Clue] = []
     for rank, last in seen.items():
         said = by_words(last.words) if last.source else None
-        if said is not None:
+        if said is not None and said.cause != WAITS:
             why = f"rank {rank} was {said.doing} when it was last heard of"
             found.append(Clue((rank,), said.cause, 2, "words", why, (of_seen(last),)))
     if len(found) == 1 or len(found) * 2 < len(seen):

@@ -7,10 +7,12 @@ from typing import Any
 import polars as pl
 from msgspec import Struct
 
+from forensics.analyses.hang.last_seen import missed
 from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.progress import ledger
+from forensics.case.rank_spans import ranks_text
 from forensics.case.series import metric_records
 from forensics.knowledge.errors import telling
 from forensics.rules._errors import of_failure
@@ -18,6 +20,8 @@ from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run
 from forensics.values import replace
 
 _NS = 1e9
+#: A time of day without a date stands on the first days of 1970: no job is years from its stop.
+_DAY_S, _DATED_S = 86400.0, 3e8
 #: Zones of time differ by whole halves of an hour, nearly all of them.
 _ZONE_S = 1800.0
 #: What a counter counts when the program is at work; loading and data are part of a start.
@@ -87,10 +91,10 @@ def log_silence(run: Run, cfg: Silence) -> Findings:
     for row in records.iter_rows(named=True):
         stop = next((f for f in stops if f.source == row["source"] and f.at > (row["line"] or 0)), None)
         if stop is not None and _gap_s(row, stop) > max(cfg.silence_s, cfg.intervals * _usual_s(row)):
-            yield _finding(row, stop, cfg, sure=True)
+            yield _finding(row, stop, cfg, missed(run), sure=True)
             return
     if not any(f.source in records["source"] for f in stops):
-        yield from _elsewhere(records, stops[-1], cfg)
+        yield from _elsewhere(records, stops[-1], cfg, missed(run))
 
 
 def _timed(run: Run, stop: Failure) -> Failure:
@@ -102,17 +106,19 @@ def _timed(run: Run, stop: Failure) -> Failure:
     return replace(stop, t_ns=known[-1]) if known.len() else stop
 
 
-def _elsewhere(records: pl.DataFrame, stop: Failure, cfg: Silence) -> Findings:
+def _elsewhere(records: pl.DataFrame, stop: Failure, cfg: Silence, absent: tuple[int, ...]) -> Findings:
     """Judge a stop that a log without records tells by the record that came last of all."""
     for row in records.sort("t_ns").tail(1).iter_rows(named=True):
         gap_s = _gap_s(row, stop)
         zones = min(gap_s % _ZONE_S, -gap_s % _ZONE_S)
         if gap_s > max(cfg.surely_s, cfg.intervals * _usual_s(row)) and zones > cfg.silence_s:
-            yield _finding(row, stop, cfg, sure=False)
+            yield _finding(row, stop, cfg, absent, sure=False)
 
 
 def _gap_s(row: dict[str, Any], stop: Failure) -> float:
-    return ((stop.t_ns or 0) - row["t_ns"]) / _NS
+    """Seconds from a record to a stop; where only one of them has a date, those from one time of day to the other."""
+    gap_s = ((stop.t_ns or 0) - row["t_ns"]) / _NS
+    return gap_s if abs(gap_s) < _DATED_S else (gap_s + _DAY_S / 2) % _DAY_S - _DAY_S / 2
 
 
 def _usual_s(row: dict[str, Any]) -> float:
@@ -133,15 +139,17 @@ def _records(run: Run, fewest: int) -> pl.DataFrame:
     return ends.filter(pl.col("count") >= fewest).collect()
 
 
-def _finding(row: dict[str, Any], stop: Failure, cfg: Silence, *, sure: bool) -> Finding:
+def _finding(row: dict[str, Any], stop: Failure, cfg: Silence, absent: tuple[int, ...], *, sure: bool) -> Finding:
     gap_s, usual_s = _gap_s(row, stop), _usual_s(row)
     words = f"last training record: step {row['step']}"
+    whom = f"; the others wait for {ranks_text(absent)}" if absent else ""
     last = Evidence(row["source"], Locator(line=row["line"]), words, row["step"], t_ns=row["t_ns"])
     return log_silence.finding(
-        f"nothing was trained in the last {gap_s / 60:.0f} minutes of the job (step {row['step']})",
+        f"nothing was trained in the last {gap_s / 60:.0f} minutes of the job (step {row['step']}){whom}",
         f"records usually came every {usual_s:.3g} s, and neither an error nor a success marker is between",
         proof(last, of_failure(stop)),
-        Onset(step=row["step"], t_ns=row["t_ns"], step_lo=row["step"]),
+        Onset(step=row["step"], t_ns=row["t_ns"], rank=absent[0] if len(absent) == 1 else None, step_lo=row["step"]),
+        culprits=absent,
         severity="error" if gap_s > cfg.surely_s else "warning",
         confidence="medium" if sure else "low",
         numbers={"gap_s": gap_s, "usual_s": usual_s},
