@@ -11,6 +11,7 @@ from forensics.analyses.hang.last_seen import missed
 from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
+from forensics.case.errors.timeline import are_of_one_clock
 from forensics.case.progress import ledger
 from forensics.case.rank_spans import ranks_text
 from forensics.case.series import metric_records
@@ -20,8 +21,7 @@ from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run
 from forensics.values import replace
 
 _NS = 1e9
-#: A time of day without a date stands on the first days of 1970: no job is years from its stop.
-_DAY_S, _DATED_S = 86400.0, 3e8
+_DAY_S = 86400.0
 #: Zones of time differ by whole halves of an hour, nearly all of them.
 _ZONE_S = 1800.0
 #: What a counter counts when the program is at work; loading and data are part of a start.
@@ -118,7 +118,7 @@ def _elsewhere(records: pl.DataFrame, stop: Failure, cfg: Silence, absent: tuple
 def _gap_s(row: dict[str, Any], stop: Failure) -> float:
     """Seconds from a record to a stop; where only one of them has a date, those from one time of day to the other."""
     gap_s = ((stop.t_ns or 0) - row["t_ns"]) / _NS
-    return gap_s if abs(gap_s) < _DATED_S else (gap_s + _DAY_S / 2) % _DAY_S - _DAY_S / 2
+    return gap_s if are_of_one_clock((row["t_ns"], stop.t_ns or 0)) else (gap_s + _DAY_S / 2) % _DAY_S - _DAY_S / 2
 
 
 def _usual_s(row: dict[str, Any]) -> float:
@@ -143,12 +143,13 @@ def _finding(row: dict[str, Any], stop: Failure, cfg: Silence, absent: tuple[int
     gap_s, usual_s = _gap_s(row, stop), _usual_s(row)
     words = f"last training record: step {row['step']}"
     whom = f"; the others wait for {ranks_text(absent)}" if absent else ""
-    last = Evidence(row["source"], Locator(line=row["line"]), words, row["step"], t_ns=row["t_ns"])
+    t_ns = (stop.t_ns or 0) - round(gap_s * _NS)  # dated as the stop is
+    last = Evidence(row["source"], Locator(line=row["line"]), words, row["step"], t_ns=t_ns)
     return log_silence.finding(
         f"nothing was trained in the last {gap_s / 60:.0f} minutes of the job (step {row['step']}){whom}",
         f"records usually came every {usual_s:.3g} s, and neither an error nor a success marker is between",
         proof(last, of_failure(stop)),
-        Onset(step=row["step"], t_ns=row["t_ns"], rank=absent[0] if len(absent) == 1 else None, step_lo=row["step"]),
+        Onset(step=row["step"], t_ns=t_ns, rank=absent[0] if len(absent) == 1 else None, step_lo=row["step"]),
         culprits=absent,
         severity="error" if gap_s > cfg.surely_s else "warning",
         confidence="medium" if sure else "low",

@@ -12,7 +12,7 @@ from forensics.analyses.memory.series import Series, series_of
 from forensics.analyses.memory.shape import FEWEST, QUANTUM_GIB, Form
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
-from forensics.rules.kit import Findings, Run, proof, rule
+from forensics.rules.kit import Confidence, Finding, Findings, Run, Severity, proof, rule
 from forensics.rules.oom import _memory as memory
 from forensics.stats.changes import change_points
 from forensics.stats.spread import median_of
@@ -229,3 +229,10 @@ def _counted(one: Series) -> str:
     if one.meaning.quantity != "used":
         return f"{one.meaning.quantity.replace('_', ' ')} memory"
     return "used memory of the device" if one.device is None else f"used memory of GPU {one.device}"
+
+
+def died_of(run: Run) -> Iterator[Finding]:
+    """Find the growth of which a run died: what it asked for last is only where the memory was used up."""
+    rules = (memory_creeps, memory_climbs_in_stairs, fragmentation_gap_climbs, driver_count_grows)
+    every = (finding for one in rules for finding in one(run))
+    return (f for f in every if f.severity is Severity.ERROR and f.confidence is not Confidence.LOW)

@@ -20,6 +20,7 @@ from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import Findings, Onset, Run, event_evidence, fact_evidence, proof, rule
 from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, ranks
+from forensics.rules.oom.growth import died_of
 from forensics.values import replace
 
 _TRIED = lazily(r"Tried to allocate ([\d.]+ (?:bytes|[KMGT]i?B))")
@@ -59,6 +60,7 @@ def log_says_oom(run: Run) -> Findings:
         onset,
         culprits=ranks_of(_named(found)),
         cause="host_out_of_memory" if host else "gpu_out_of_memory",
+        causal="symptom" if not host and any(died_of(run)) else "root",
         numbers={"messages": len(found)},
     )
 
