@@ -51,8 +51,9 @@ class Together(Struct, frozen=True):
 class Parted(Struct, frozen=True):
     """Where the rank in column `odd` left the others for good: at row `onset`, by the ratio `times` since then.
 
-    `how` is `equal` (they had been equal to the last digit), `own` (each has its own data), or `always` (apart from
-    the first step on). `times` is the ratio of the levels, in the direction of the odd rank.
+    `how` is `equal` (they had been equal to the last digit), `own` (each has its own data), `always` (apart from the
+    first step on), or `never` (equal at hardly any step). `times` is the ratio of the levels, in the direction of the
+    odd rank.
     """
 
     together: Together
@@ -73,16 +74,19 @@ def parted(run: Run) -> Parted | None:
 
 
 def shared_parted(run: Run) -> Iterator[Parted]:
-    """Find where what an averaged gradient makes equal on all ranks, norm and learning rate, is not, or no longer.
+    """Find where what an averaged gradient makes equal on all ranks is not, or no longer: weights, norm, learning rate.
 
-    A norm that never was equal is one of a shard; a learning rate is equal on all ranks but one that is set apart.
+    A norm that never was equal is one of a shard; a learning rate is equal on all ranks but one that is set apart. A
+    checksum of the weights is printed to see whether it is equal.
     """
     limits = run.threshold(Disagree)
-    for name in ("grad_norm", "lr"):
+    for name in ("weights_checksum", "grad_norm", "lr"):
         found = _together(run, limits, name)
         gone = _were_equal(found, limits) if found is not None else None
         if gone is None and found is not None and name == "lr":
             gone = _set_apart(found, limits)
+        if gone is None and found is not None and name == "weights_checksum":
+            gone = _never_equal(found, limits)
         if gone is not None:
             yield gone
 
@@ -124,6 +128,16 @@ def _set_apart(found: Together, limits: Disagree) -> Parted | None:
         return None
     ratio = found.values[:, odd] / np.where(middle == 0, 1e-12, middle)
     return Parted(found, "always", odd, 0, float(np.median(ratio)))
+
+
+def _never_equal(found: Together, limits: Disagree) -> Parted | None:
+    """Find the rank that is furthest from the others, or from the first of two, where no step has one value."""
+    apart = _differences(found)
+    if float((apart > limits.same).mean()) < limits.parted:
+        return None
+    off = np.abs(found.values - np.median(found.values, axis=1, keepdims=True)).mean(axis=0)
+    odd = int(np.argmax(off)) if len(found.ranks) > 2 else 1
+    return Parted(found, "never", odd, 0, 1 + float(np.median(apart)))
 
 
 def _together(run: Run, limits: Disagree, name: str) -> Together | None:

@@ -81,11 +81,11 @@ class Curve:
 
 
 #: What the rules about learning ask for; read together, as one pass over a large table is what costs.
-_TOGETHER = ("loss", "eval_loss", "grad_norm", "lr")
+_TOGETHER = ("loss", "eval_loss", "grad_norm", "lr", "weights_checksum")
 
 
 def curves(run: Run, name: str) -> tuple[Curve, ...]:
-    """Give the curves of the loss, evaluation loss, gradient norm or learning rate, in the order of their sources.
+    """Give the curves of one of these metrics, in the order of their sources.
 
     They are remembered with the run, as several rules ask for the same metric. Raises `KeyError` for another metric.
     """

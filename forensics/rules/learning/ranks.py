@@ -52,6 +52,8 @@ def _title(found: Parted) -> tuple[str, str]:
         named = "the loss" if "loss" in name.lower() else f"{name}, one value for all ranks,"
         title = f"{named} of rank {rank} differs by {found.times - 1:+.0%} from that of the others"
         return title, f"over {len(steps)} common steps of {len(ranks)} ranks"
+    if found.how == "never":
+        return f"{name} differs between ranks from the first step on: they do not hold the same weights", over
     if found.how == "own":
         last = found.together.values[-max(1, len(steps) // 5) :]
         higher = float(np.median(last[:, found.odd])) >= float(np.median(last))
