@@ -10,6 +10,7 @@ from msgspec import Struct
 from forensics.analyses.resume.around import Around, around, mean_error, paired
 from forensics.analyses.resume.levels import initial
 from forensics.case.processes.lives import Boundary, restarts
+from forensics.knowledge.paths import whose
 from forensics.rules.kit import Finding, Findings, Run, rule
 from forensics.rules.resume._compare import evidence_of, onset
 from forensics.stats.spread import median
@@ -39,6 +40,11 @@ class Jump(Struct, frozen=True):
     restored: float = 0.3
     gradients: float = 3.0
     decayed: float = 0.4
+
+
+#: Records by which a count is behind a checkpoint that is the one it goes on from; records that make a level.
+_LATER, _BESIDE = 3, 5
+_SIGNS = "'\".,:;()[]"
 
 
 @rule("RSM001 resume-optimizer-lost", "metrics checkpoints")
@@ -114,16 +120,34 @@ def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, floa
     rises = _gradients_rise(run, boundary, cfg)
     proven = fallen or rises or factor >= cfg.gradients
     also = f", and the gradient norm is {factor:.2g} times that before" if rises or factor >= cfg.gradients else ""
+    older = _older(seen, boundary, level)
+    title = f"the loss jumps by {rise:.3g} over {level:.4g} at the restart of step {boundary.after.first}"
     return optimizer_lost.finding(
-        f"the loss jumps by {rise:.3g} over {level:.4g} at the restart of step {boundary.after.first}",
+        title if older is None else f"{title}: the checkpoint of step {older} was loaded",
         f"{errors:.3g} standard errors{', and it falls again' if fallen else ''}{also}",
         evidence_of(run, seen, boundary),
         onset(boundary),
-        severity="warning" if proven else "info",
-        confidence="medium" if proven else "low",
-        cause="optimizer_lost" if proven else "loss_step_at_resume",
+        severity="warning" if proven or older is not None else "info",
+        confidence="medium" if proven or older is not None else "low",
+        cause="older_weights_loaded" if older is not None else "optimizer_lost" if proven else "loss_step_at_resume",
         numbers={"level": level, "jump": rise, "standard_errors": errors, "grad_norm_ratio": factor},
     )
+
+
+def _older(seen: Around, boundary: Boundary, level: float) -> int | None:
+    """The step in the name of the checkpoint that was loaded, where the loss is again what it was at that step.
+
+    The count went on from a later step, and the loss is nearer to its level at that step than to the one before.
+    """
+    start, rows = boundary.after.start, seen.before
+    named = (whose(word.strip(_SIGNS)) for word in start.quote.split()) if start is not None else ()
+    every = rows["at"].diff().median() if rows.height > 1 else None
+    step = next((one.step for one in named if one is not None and one.step is not None), None)
+    if step is None or not isinstance(every, float) or seen.after["at"][0] - step <= _LATER * every:
+        return None
+    near = rows.sort((pl.col("at") - step).abs(), maintain_order=True).head(_BESIDE)
+    there, new = median(near["value"]), median(seen.after["value"].head(_BESIDE))
+    return step if abs(new - there) < abs(new - level) else None
 
 
 def _decay(seen: Around, cfg: Jump) -> float:

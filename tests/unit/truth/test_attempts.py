@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
@@ -113,3 +114,19 @@ def test_a_stop_of_a_log_that_prints_on_is_over_where_the_next_attempt_reached_i
     assert outcome(100, "UserWarning: the data ran out") == "healthy"
     assert outcome(100) == "failed"
     assert outcome(80, "UserWarning: the data ran out") == "failed"
+
+
+@pytest.mark.parametrize(("loaded", "cause"), [(48, "older_weights_loaded"), (200, "optimizer_lost")])
+def test_weights_of_an_older_checkpoint_than_the_count_goes_on_from_are_told(
+    loaded: int, cause: str, tmp_path: Path
+) -> None:
+    noise = random.Random(4)
+
+    def record(step: int, learned: int) -> str:
+        return f"INFO step {step:5d} train_loss {16 * math.exp(-learned / 60) + 0.4 + 0.02 * noise.random():.4f}"
+
+    lines = [record(step, step) for step in range(0, 204, 4)]
+    lines += ["WARN walltime nearly used, leaving", f"INFO loaded ckpt-{loaded}.pt; continuing at step 200"]
+    lines += [record(step, step - 152) for step in range(200, 420, 4)]
+    verdict = said(tmp_path, [*lines, DONE])
+    assert (verdict.outcome, verdict.cause, verdict.onset.step) == (Outcome.SUSPECT, cause, 200)
