@@ -35,6 +35,7 @@ _NCCL = r"[A-Za-z][\w.-]*:\d+:\d+ \[\d+\](?=\s)"
 _PREFIX = lazily(
     rf"^\s*(?:{_SYSLOG}|{_NCCL}"
     rf"|\[?{_STAMP}\]?|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?|\[[^\]\s]{{1,40}}\]:?|\[[^\]]{{0,20}}\brank\W?\d+\]:?"
+    r"|<std(?:out|err)>:|\[?[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8}(?: [A-Z]{3,4})? \d{4}\]?"
     r"|\[?[EWIFD](?:\d{4})?(?=\s)|\(?/?[A-Za-z][\w./-]*\.(?:py|cc|cpp|h):\d+[)\]]?|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?|\d+:"
     r"|[A-Za-z][\w.-]*\d[\w.-]*:(?=\s)|(?:pid|tid)\W?\d+|\d+|[-|,;:>])\s*"
 )

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from forensics.identity import bare, entity_of, root_of
+from forensics.identity import bare, entity_of, root_of, spoken
 from forensics.model import Confidence, Evidence, Finding, Severity, Shape
 
 #: Error lines with places for what differs between two runs: rank, host, stamp, address, run id, size, count, port.
@@ -146,3 +146,9 @@ def test_a_number_proves_by_the_name_of_its_metric_and_not_by_its_value_or_step(
 )
 def test_an_entity_is_what_another_try_would_meet_again(text: str, entity: str | None) -> None:
     assert entity_of(text) == entity
+
+
+@pytest.mark.parametrize("stamp", ["[1,3]<stderr>:2021-06-18 14:34:09.873402: ", "[Fri Jun 18 14:34:09 2021] "])
+def test_what_mpirun_and_dmesg_put_before_a_line_is_none_of_its_words(stamp: str) -> None:
+    assert spoken(f"{stamp}NVRM: GPU has fallen off the bus") == "NVRM: GPU has fallen off the bus"
+    assert spoken("Fri Jun comes late") == "Fri Jun comes late"
