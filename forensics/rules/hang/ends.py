@@ -15,7 +15,7 @@ from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.knowledge.suspects import suspect
-from forensics.rules._errors import of_failure, said, short
+from forensics.rules._errors import of_failure, short
 from forensics.rules.hang.clue import Clue, gives_clues, of_seen
 from forensics.rules.kit import Evidence, Locator, Run
 
@@ -105,8 +105,8 @@ def first_exception(run: Run) -> Iterator[Clue]:
     first = in_order(own.values())[0]
     if first.rank is None:
         return
-    words = short(said(first))[:_CHARS]
-    what = words if first.exception else f"an error: {words}".rstrip(": ")
+    words = (first.message.strip().splitlines() or [""])[0] if first.message else short(first.quote)
+    what = f"{first.exception or 'an error'}: {words[:_CHARS]}".rstrip(": ")
     cause = "" if first.shape in {"oom", "nan"} else suspect(first.cause or UNKNOWN[2]).of_one_rank
     why = f"rank {first.rank} raised {what}"
     yield Clue((first.rank,), cause or first.cause, 7, "log", why, (of_failure(first),))
