@@ -75,7 +75,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=6,
+    version=7,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts", "events"),
     growth=8,

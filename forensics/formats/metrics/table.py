@@ -68,7 +68,7 @@ class _State(Struct):
 
 
 @ingester(
-    "metrics_csv", version=4, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
+    "metrics_csv", version=5, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
 )
 def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
     """Read one table, with the sizes of `Sizes` unless others are given.

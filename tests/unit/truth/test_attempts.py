@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from pathlib import Path
 
 import pytest
 
+from forensics import triage
 from forensics.model import Outcome, Shape
-from tests.unit.truth._runs import DONE, TRACEBACK, falling, judged, said, shape
+from tests.unit.truth._runs import DONE, TRACEBACK, falling, judged, said, shape, write
 
 SHARD = "RuntimeError: corrupted shard 7"
 
@@ -130,3 +132,16 @@ def test_weights_of_an_older_checkpoint_than_the_count_goes_on_from_are_told(
     lines += [record(step, step - 152) for step in range(200, 420, 4)]
     verdict = said(tmp_path, [*lines, DONE])
     assert (verdict.outcome, verdict.cause, verdict.onset.step) == (Outcome.SUSPECT, cause, 200)
+
+
+@pytest.mark.parametrize(("later", "shape"), [(60, None), (-4000, Shape.STOPPED)])
+def test_a_stop_before_the_last_records_of_a_table_of_unix_times_is_over(
+    later: int, shape: Shape | None, tmp_path: Path
+) -> None:
+    begin = 1_795_803_000  # 2026-11-27 18:10 UTC
+    rows = [f"{at},{3 - at / 100:.3f},{begin + at}.1" for at in range(1, 174)]
+    rows += [f"{at},{3 - at / 100:.3f},{begin + 173 + later + at - 150}.1" for at in range(151, 260)]
+    stop = "W1127 18:12:53.500000 6479 torch/distributed/elastic/agent/server/api.py:753] Received 15 death signal"
+    files = {"curve.csv": ["batch,huber_loss,seconds", *rows], "out.a.txt": [f"{stop}, shutting down workers"]}
+    os.utime(write(tmp_path / "run", files) / "out.a.txt", (begin, begin))
+    assert triage(tmp_path / "run", figures=False).verdict.shape is shape
