@@ -54,12 +54,14 @@ _SPEAKER = lazily(
 _OVER = NUMBER
 #: Keys of a line in order → where it stands in the sample, and its numbers.
 _Groups = dict[tuple[str, ...], list[tuple[int, tuple[Slot, ...]]]]
+#: The keys of alike lines, where they stand in the sample, and their numbers.
+_Group = tuple[tuple[str, ...], list[int], list[tuple[Slot, ...]]]
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
 #: Evaluations are rare: beside training lines that repeat, two that name their step are enough.
 _MIN_EVALUATIONS = 2
 #: Whoever cuts so few lines out of a log has found them by their loss.
 _EXCERPT_LINES = 12
-_MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 12, 48, 2000
+_MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 24, 48, 2000
 _MAX_HOMES = 64
 #: Above each title stands a time, a level and a module, at most.
 _MAX_TITLE = 120
@@ -84,8 +86,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     repeats = _MIN_TINY if len(lines) < _TINY_LINES else _MIN_REPEATS
     excerpt = len(lines) < _TINY_LINES and sum(bool(line.strip()) for line in lines) <= _EXCERPT_LINES
     titles = _titles(lines)
-    heads = [titles] if titles else []
-    found = [*_families(lines, ranks, repeats, heads, excerpt=excerpt), *tables(lines, repeats)][:_MAX_FAMILIES]
+    found = [*_families(lines, ranks, repeats, titles, excerpt=excerpt), *tables(lines, repeats)][:_MAX_FAMILIES]
     found = found if any(family.is_metric for family in found) else [*found, *nameless(lines)]
     if not any(family.is_metric for family in found):
         return None
@@ -124,26 +125,34 @@ def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int
 
 
 def _families(
-    lines: Sequence[str], ranks: Sequence[int | None], repeats: int, heads: list[list[int]], *, excerpt: bool
+    lines: Sequence[str], ranks: Sequence[int | None], repeats: int, titles: Sequence[int], *, excerpt: bool
 ) -> Iterator[Family]:
-    """Groups of lines with the same keys in the same order, the commonest first; `heads` are lines between records."""
-    groups = _grouped(lines)
-    counted = False
-    rest: list[tuple[tuple[str, ...], list[int], list[tuple[Slot, ...]]]] = []
-    for signature, found in sorted(_merged(groups).items(), key=lambda kv: -len(kv[1])):
+    """Groups of lines with the same keys in the same order, the commonest first; `titles` part records, too."""
+    heads: list[list[int]] = []
+    counters: list[tuple[int, Family, _Group]] = []
+    rest: list[_Group] = []
+    for signature, found in sorted(_merged(_grouped(lines)).items(), key=lambda kv: -len(kv[1])):
         found.sort(key=itemgetter(0))
         places, rows = [at for at, _ in found], [row for _, row in found]
         who = [ranks[at] for at in places] if ranks else []
-        rare = len(rows) >= _MIN_EVALUATIONS and counted and _is_evaluation(signature)
+        rare = len(rows) >= _MIN_EVALUATIONS and bool(heads) and _is_evaluation(signature)
         trusted = len(rows) >= repeats or rare or (excerpt and any(map(_is_lost, rows)))
         if trusted and (family := _family(signature, rows, who)) is not None:
-            heads += [places] * (not _COUNTERS.isdisjoint(family.roles.values()))
-            counted = counted or (family.is_metric and "step" in family.roles.values())
-            yield family
+            if family.is_metric:
+                heads += [places] * (not _COUNTERS.isdisjoint(family.roles.values()))
+                yield family
+            else:
+                counters.append((places[0], family, (signature, places, rows)))
         elif trusted:
             rest.append((signature, places, rows))
+    for _, family, group in sorted(counters, key=itemgetter(0)):
+        if continues(*group[1:], heads):
+            rest.append(group)  # the second counter of one record
+        else:
+            heads.append(group[1])
+            yield family
     for signature, places, rows in rest:
-        if continues(places, rows, heads):
+        if continues(places, rows, [*heads, titles]):
             yield Family(tuple(_columns(_keys_of(signature), rows, [])), {}, is_metric=True)
 
 

@@ -56,9 +56,12 @@ _IN_UNITS = r"(?:\((?:[mun]?s|sec|min|hrs?|%|[kKMGT]i?B|[KMG]o|[A-Za-z]+/[A-Za-z
 _KEY = lazily(
     rf"(?P<key>{_NORM}|{_KEY_WORD}(?:'s(?= [{LETTERS}]))?{_IN_UNITS}"
     rf"(?: [{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
-    r"(?P<sep>['\"]?[\])]?\s*(?:->|=>|:=|[:=\uff1a]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
+    r"(?P<sep>(?:['\"],|['\"]?[\])]?)\s*(?:->|=>|:=|[:=\uff1a]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
-#: The first cell of a row of two, `| loss | 2.31 |`, also behind what a logger prints before a message.
+#: What stands before the value in a row of a table of key and value: `| mean return (100) | 12.5 |`.
+_ROW = lazily(r"\s*(?P<bar>[|│┃║])\s*(?P<key>[A-Za-z][^|│┃║\x01-\x04]*?)\s*(?P=bar)\s*")
+_ROWS = lazily(rf"{_ROW.pattern}(?={SOURCE[NUMBER]}\s*(?P=bar)?\s*$)")
+#: The same behind what a logger prints before a message.
 _CELL = lazily(rf"(?:^|[^\w\s]|\b(?:INFO|DEBUG))\s*[|│┃║]\s*(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,3}})\s*[|│┃║]\s*$")
 _COUNTER = r"(?:epoch|step|iter(?:ation)?|batch|update)"
 #: A quantity whose counter comes before its value: `Loss for epoch 3: 0.5`.
@@ -193,12 +196,12 @@ def _places(line: str) -> tuple[_Place, ...]:
     ends: list[int] = []
     pieces: list[str | tuple[int, int]] = []
     start, earlier = 0, ""
-    lead = _GLOG.match(line)
+    lead = _GLOG.match(line) or _ROWS.match(line)
     led = 0 if lead is None else lead.end()
     for found in _TOKEN.finditer(line):
         pieces.append((start, found.start()))
         start = found.end()
-        if found["number"] is None or start <= led or _is_word(line, found) or _is_site(line, found):
+        if found["number"] is None or found.start() < led or _is_word(line, found) or _is_site(line, found):
             mask = {"bar": BAR, "clock": CLOCK, "opaque": OPAQUE}.get(found.lastgroup or "")
             pieces.append(found.span() if mask is None else mask)
             continue
@@ -266,6 +269,9 @@ def _key(slot: Slot, previous: Slot | None) -> str:
     """The key of a number, by the text before it and, for one behind its counter, that before the number before it."""
     if slot.over:
         return ""
+    row = _ROW.fullmatch(slot.before) if previous is None else None
+    if row is not None:
+        return row["key"]
     cell = _CELL.search(slot.before[-120:])
     if cell is not None and (previous is None or cell.start()):
         return key_of(f"{cell['key']}: ")

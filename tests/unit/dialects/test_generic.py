@@ -559,6 +559,53 @@ def test_an_indented_line_that_stands_elsewhere_is_no_second_half() -> None:
     assert series([*lines, *["   queue=1, depth=2"] * 12], "depth") == []
 
 
+def rows_of(form: str, count: int = 30) -> list[str]:
+    """Records of one number a line; `n` is a count, `v` a value, `t` a count of another kind."""
+    return [line for n in range(count) for line in form.format(n=n, v=3.5 - n / 10, t=n * 2048).splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        (
+            "+----\n| update | {n} |\n| env steps | {t} |\n| policy loss | {v} |\n| fps (last 10) | {v} |",
+            "fps (last 10)",
+        ),
+        ("+----\n│ update │ {n} │\n│ q │ {v} │\n│ policy loss │ {v} │", "q"),
+        ("  - iter: {n}\n    ctc: {v}\n    loss: {v}", "ctc"),
+        ("  - iter: {n}\n    loss: {v}\n    secs: {v}", "secs"),
+        ("epoch {n}\n    train loss {v}\n    depth {v}", "depth"),
+    ],
+)
+def test_a_record_of_one_number_a_line_has_one_step(form: str, name: str) -> None:
+    told = series(rows_of(form), name)
+    assert told == [(n, pytest.approx(3.5 - n / 10)) for n in range(30)]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "  - iter: {n}\n    loss: {v}\nctc: {v}",
+        "  - iter: {n}\n    loss: {v}\n    ctc: {v} {t}",
+        "| resnet | {n} | {t} |\n| ctc | {v} | {t} |",
+    ],
+)
+def test_a_line_that_is_not_set_apart_or_holds_a_number_without_a_name_is_no_part_of_a_record(form: str) -> None:
+    dialect = learn(rows_of(form))
+    assert dialect is None or series(rows_of(form), "ctc") == []
+
+
+def test_lines_at_no_one_distance_below_a_record_are_no_part_of_it() -> None:
+    lines = rows_of("  - iter: {n}\n    loss: {v}")
+    loose = [text for at, line in enumerate(lines) for text in (line, *(["    ctc: 3"] if at % 7 == 0 else []))]
+    assert series(loose, "ctc") == []
+
+
+def test_names_and_numbers_of_a_printed_tuple_belong_together() -> None:
+    lines = [str(("episode", n, "return", n / 2, "len", 7)) for n in range(20)]
+    assert series(lines, "return") == [(n, n / 2) for n in range(20)]
+
+
 @pytest.mark.parametrize(
     ("beside", "name", "last"),
     [
