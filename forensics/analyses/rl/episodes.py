@@ -23,6 +23,7 @@ class Episodes(Struct, frozen=True):
     the largest one before it that came back.
     Of fewer than `many` records, either the last `few` or more fall one by one, or `shown` at the end are within `end`
     of the start's level, of which the records around the peak were as near to the best.
+    A policy whose entropy ends below `spent` of its begin cannot find back: then `stuck` is in the place of `lost`.
 
     Of 3,000 made rewards of each kind, 6 to 1,500 records long, that rise, rise late or dip 0.02 % pass, of those that
     stay at a level with noise of up to 15 %, which may be near zero, 1.6 %; of those that collapse 83 % (97 % of 20
@@ -38,6 +39,8 @@ class Episodes(Struct, frozen=True):
     trend_z: float = 5.0
     sigmas: float = 5.0
     over_waves: float = 2.5
+    stuck: float = 0.25
+    spent: float = 0.05
 
 
 class Fall(Struct, frozen=True):
@@ -66,6 +69,14 @@ def fall_of(series: RlSeries, cfg: Episodes) -> Fall | None:
     above = np.flatnonzero(values[peak:] > (best + last) / 2)
     onset = min(peak + int(above[-1]) + 1 if len(above) else peak, n - 1)
     return Fall(series, best, last, peak, onset, rose)
+
+
+def is_stuck(entropy: RlSeries, cfg: Episodes) -> bool:
+    """Whether an entropy that was above zero fell to next to nothing: the policy does the same thing every time."""
+    values = entropy.finite["value"].to_numpy()
+    if len(values) < cfg.many or values.min() < 0:
+        return False
+    return median_of(values[-(len(values) // 5) :]) < cfg.spent * median_of(values[: len(values) // 10])
 
 
 def _few(values: Floats, cfg: Episodes) -> tuple[int | None, bool]:

@@ -31,6 +31,8 @@ _PREFIX = r"^train(?:ing)?/"
 #: Quantities that mark it when one source prints both: only here is a reward weighed against a reference policy, or
 #: printed beside its spread within a group.
 _TOGETHER = (("reward", "kl"), ("reward", "reward_std"))
+#: What is judged of the training of a policy that plays.
+_OF_GAMES = ("episode_reward", "update_kl", "clip_ratio", "entropy")
 
 
 class RlSeries(Struct, frozen=True):
@@ -91,7 +93,7 @@ def episode_series(run: Run) -> tuple[RlSeries, ...]:
     is_game = (pl.col("quantity").is_in(earned) | is_mean).any().over("source")
     is_reward = is_mean | pl.col("quantity").is_in(earned[2:])
     own = named.with_columns(quantity=pl.when(is_reward).then(pl.lit("episode_reward")).otherwise("quantity"))
-    return _series(run, own.filter(is_game & pl.col("quantity").is_in(["episode_reward", "update_kl", "clip_ratio"])))
+    return _series(run, own.filter(is_game & pl.col("quantity").is_in(_OF_GAMES)))
 
 
 def preference_series(run: Run) -> tuple[RlSeries, ...]:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from forensics.analyses.rl.episodes import Episodes, fall_of
+from forensics.analyses.rl.episodes import Episodes, fall_of, is_stuck
 from forensics.analyses.rl.series import RlSeries, episode_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Findings, Run, at_step, number, onset_at, proof, rule
 from forensics.stats.spread import median
+from forensics.values import replace
+
+#: What a quantity beyond its range makes of a reward that falls.
+_CAUSES = {"update_kl": "policy_steps_large", "clip_ratio": "policy_steps_large", "entropy": "entropy_collapse"}
 
 
 @rule("RLX012 rl-episode-reward-falls", "metrics", severity="warning")
 def episode_reward_falls(run: Run, cfg: Episodes) -> Findings:
     """Find the reward of episodes that fell and did not come back."""
     every = episode_series(run)
-    falls = [fall for s in every if s.quantity == "episode_reward" and (fall := fall_of(s, cfg)) is not None]
+    stuck = [s for s in every if s.quantity == "entropy" and is_stuck(s, cfg)]
+    own = replace(cfg, lost=cfg.stuck) if stuck else cfg
+    falls = [fall for s in every if s.quantity == "episode_reward" and (fall := fall_of(s, own)) is not None]
     fall = max(falls, key=lambda fall: fall.series.finite.height, default=None)
     if fall is None:
         return
     rows, name = fall.series.finite, fall.series.raw_name
     start, before = rows.row(fall.onset, named=True), rows.row(max(0, fall.onset - 1), named=True)
     far = [(s, words) for s in every if (words := _goes_far(s, cfg))]
-    told = "".join(f"; {s.raw_name} is {number(median(s.finite['value']))} ({words})" for s, words in far[:1])
+    far = far or [(s, "the policy no longer explores") for s in stuck]
+    told = "".join(
+        f"; {s.raw_name} is {number(median(s.finite['value'].tail(cfg.many)))} ({words})" for s, words in far[:1]
+    )
     how = "after it had risen" if fall.rose else "and was not higher before"
     yield episode_reward_falls.finding(
         f"{name} fell from {number(fall.best)} to {number(fall.last)} from {at_step(start['at'])} on",
@@ -33,7 +42,7 @@ def episode_reward_falls(run: Run, cfg: Episodes) -> Findings:
         ),
         onset_at(start, before["at"] if fall.onset else None),
         confidence="medium" if rows.height >= cfg.many else "low",
-        cause="policy_steps_large" if far else "episode_reward_falls",
+        cause=_CAUSES[far[0][0].quantity] if far else "episode_reward_falls",
         numbers={"best": fall.best, "last": fall.last, "records": rows.height},
     )
 

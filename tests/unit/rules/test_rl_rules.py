@@ -274,7 +274,7 @@ EPISODES = [
     "rollout/ep_rew_mean", "ep_rewmean", "episode_reward_mean", "env_runners/episode_return_mean",
     "charts/episodic_return", "AverageEpRet", "Environment/Cumulative Reward", "EpRewMean", "Mean episode reward",
     "mean_return", "Average reward", "Last reward", "avg_reward_100", "score", "avg score", "rew", "Average Score",
-    "total_reward",
+    "total_reward", "mean return (100)", "avg_return_100",
 ]  # fmt: skip
 
 
@@ -290,6 +290,26 @@ def test_an_episode_reward_that_is_lost_is_found_under_the_name_of_each_library(
 def test_a_reward_that_rose_a_little_and_fell_far_below_its_start_has_collapsed(end: float, told: list[str]) -> None:
     rewards = [*(0.85 + at / 300 + at % 3 / 300 for at in range(60)), *(end + at % 3 / 300 for at in range(60))]
     assert [f.cause for f in found(rl_run({"mean_return": rewards})) if f.rule == "RLX012"] == told
+
+
+#: Rises by 210 and loses 60 of it, which is none of a collapse alone.
+HALF = [*(-200 + 4 * at + at % 3 for at in range(53)), *(11 - min(60, 2 * at) + at % 3 for at in range(100))]
+
+
+@pytest.mark.parametrize(
+    ("entropy", "told"),
+    [
+        ([1.4] * 40 + [1.4 * 0.9**at for at in range(113)], ["entropy_collapse"]),
+        ([1.4] * 40 + [1.4 * 0.985**at for at in range(113)], []),
+        ([1.4] * 40 + [1.4 - at / 20 for at in range(113)], []),
+        (None, []),
+    ],
+)
+def test_a_policy_without_entropy_does_not_find_back_to_what_it_earned(
+    entropy: list[float] | None, told: list[str]
+) -> None:
+    other = {} if entropy is None else {"policy entropy": entropy}
+    assert [f.cause for f in found(rl_run({"mean_return": HALF, **other})) if f.rule == "RLX012"] == told
 
 
 @pytest.mark.parametrize(
