@@ -1,0 +1,59 @@
+"""Two networks that train against each other, of which one has won."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from msgspec import Struct
+
+from forensics.case.joined.stores import counted
+from forensics.case.series import holding
+from forensics.case.steps import SERIES
+from forensics.rules.kit import Findings, Run, at_step, number, onset_at, proof, rule
+from forensics.stats.spread import median_of
+
+
+class Won(Struct, frozen=True):
+    """Thresholds of LRN037: records, the share of them at the end, and the levels of both losses there.
+
+    A cross-entropy of 0.02 takes less than two in a hundred for what they are not; the generator's is then 4 or more.
+    Above `open` the game is still open. At equal strength they are 1.39 (or 0.69, as a mean) and 0.69 (Goodfellow et
+    al. 2014).
+    """
+
+    records: int = 20
+    end: float = 0.25
+    won: float = 0.02
+    lost: float = 4.0
+    open: float = 0.5
+
+
+@rule("LRN037 discriminator-wins", "metrics", severity="warning", confidence="medium", cause="discriminator_wins")
+def discriminator_wins(run: Run, cfg: Won) -> Findings:
+    """Find the first discriminator that is not fooled any more beside a generator whose loss stays high."""
+    for winner in _losses_of(run, "loss_of_discriminator", cfg):
+        wins, count = winner["value"].to_numpy(), max(1, int(cfg.end * winner.height))
+        source = winner["source"][0]
+        loser = next((one for one in _losses_of(run, "loss_of_generator", cfg) if one["source"][0] == source), None)
+        if loser is None or wins[-count:].min() < 0 or median_of(wins[-count:]) >= cfg.won:
+            continue
+        level, open_game = median_of(loser["value"].to_numpy()[-count:]), np.flatnonzero(wins >= cfg.open)
+        if level < cfg.lost:
+            continue
+        first = winner.row(min(int(open_game[-1]) + 1, len(wins) - 1) if len(open_game) else 0, named=True)
+        yield discriminator_wins.finding(
+            f"{first['raw_name']} is {number(median_of(wins[-count:]))} and {loser['raw_name'][0]} {number(level)}"
+            f": the discriminator is not fooled any more, from {at_step(first['at'])} on",
+            "at equal strength the discriminator's loss is 1.39 or, as a mean, 0.69",
+            proof(first, winner.row(-1, named=True), loser.row(-1, named=True)),
+            onset_at(first),
+            numbers={"discriminator": median_of(wins[-count:]), "generator": level},
+        )
+        return
+
+
+def _losses_of(run: Run, means: str, cfg: Won) -> list[pl.DataFrame]:
+    """The finite losses of one player that are long enough, of each source, attempt, rank and name by itself."""
+    rows = counted(run, holding(run, means)).filter(pl.col("value_class") == "finite")
+    found = rows.with_columns(at=pl.coalesce("gstep", "step")).sort("source", "seq").collect()
+    return [one for one in found.partition_by(*SERIES, "name", maintain_order=True) if one.height >= cfg.records]
