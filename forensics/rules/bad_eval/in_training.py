@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import log, sqrt
+from math import hypot, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,14 @@ from msgspec import Struct
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.evals.results import benchmark_of
 from forensics.analyses.rl.ranges import rewards_of
-from forensics.analyses.rl.series import rl_series
+from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.case.checkpoints import nearest_words
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.nonfinite import watched, watched_series
 from forensics.case.steps import SERIES
 from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step, proof, rule
-from forensics.stats.spread import bending, median
+from forensics.stats.spread import Floats, bending, median_of, scatter
 
 
 class ScoreFalls(Struct, frozen=True):
@@ -48,22 +48,32 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
     if broken is not None:
         yield broken
         return
-    falls = [(c, best) for c in eval_curves(run) if c.higher and (best := _best(c, cfg)) is not None]
-    losses = [c for c in curves(run, "loss") if c.at.null_count() == 0] if falls else []
-    paid = [(c, best) for c, best in falls if _is_paid(run, c, best, cfg)]
-    falls = paid or [(c, best) for c, best in falls if any(_improved(loss, c, best, cfg) for loss in losses)]
+    every = [c for c in eval_curves(run) if c.higher]
+    falls = [(c, best) for c in every if (best := _best(c, cfg)) is not None]
+    rewards = rewards_of(rl_series(run, "reward", "reward_fn")) if falls else []
+    losses = [c for c in curves(run, "loss") if c.at.null_count() == 0] if falls and not rewards else []
+    falls = [
+        (c, best)
+        for c, best in falls
+        if any(_improved(loss, c, best, cfg) for loss in losses)
+        or any(_earned_more(one, c, best, cfg) for one in rewards)
+    ]
     if not falls:
         return
     curve, best = min(falls, key=lambda pair: float(pair[0].values[-1] / pair[0].values[pair[1]]))
+    best = _left(curve, best, cfg)
     top, last = curve.row(best), curve.row(-1)
+    knew = benchmark_of(curve.name) is not None
+    gained = any(_gained(c, top["at"], cfg) for c in every if c is not curve)
     more = f"; {len(falls)} scores fell like that" if len(falls) > 1 else ""
     yield score_falls.finding(
         f"{curve.name} fell from {top['value']:.4g} at step {top['at']} to {last['value']:.4g} at step {last['at']}"
-        f" while the {'reward rose' if paid else 'loss improved'}{more}",
-        "the last evaluations are all below the best one by more than noise explains",
-        proof(*((top, last) if paid else (last, top))),
+        f" while the {'reward rose' if rewards else 'loss improved'}{more}",
+        "the last evaluations are all below the best one by more than noise explains"
+        + ("; another score rose meanwhile" if gained else ""),
+        proof(last, top),
         Onset(step=top["at"]),
-        cause="reward_exploited" if paid else "overfitting" if benchmark_of(curve.name) is None else "forgetting",
+        cause="reward_hacking" if rewards else "forgetting" if gained or knew else "overfitting",
         numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},
         next=(f"take {nearest_words(run, top['at'])}", "evaluate it and the last one on more documents"),
     )
@@ -124,21 +134,53 @@ def _levels(loss: Curve, curve: EvalCurve, at: int, cfg: ScoreFalls) -> tuple[fl
     return (float(np.median(then)), float(np.median(now))) if len(then) and len(now) else None
 
 
+#: Two scores that differ by this share of them are equal: seeds differ by 1 to 5 % (Dodge et al. 2020).
+_AS_GOOD = 0.01
+#: Errors of two levels by which one is above the other.
+_SURE = 3.0
+
+
+def _noise(values: Floats) -> float:
+    """How far the best of many values lies above their level by chance."""
+    return (1.5 + sqrt(2 * log(len(values)))) * bending(values)
+
+
 def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
     """The place of the best value, where the end lies surely below it."""
     values = curve.values
     if len(values) < cfg.evaluations:
         return None
     best = int(np.argmax(values))
-    top, sd = float(values[best]), bending(values)
-    bound = max(cfg.fall * top, (1.5 + sqrt(2 * log(len(values)))) * sd)
-    # a score is a share or a percentage, and first rises; else it is an error under the name of a score
+    top = float(values[best])
+    bound = max(cfg.fall * top, _noise(values))
+    # a score is a share or a percentage, and first rises or stands; else it is an error under the name of a score
     is_score = 0 < top <= 1 or top > cfg.percent
     below = bool((values[-cfg.last :] < top - bound).all())
     chance = benchmark_of(curve.name)
     knew = chance is not None and top > (chance if top <= 1 else 100 * chance) + bound
-    rose = top > float(values[0]) + bound or knew
+    rose = top > float(values[0]) + bound or knew or _stood(values, cfg)
     return best if is_score and rose and below and best < len(values) - cfg.last else None
+
+
+def _left(curve: EvalCurve, best: int, cfg: ScoreFalls) -> int:
+    """The last place that is as good as the best, where half of the fall comes right behind it; else the best."""
+    values, top = curve.values, float(curve.values[best])
+    near = max(_noise(values) / 2, _AS_GOOD * top)
+    left = int(np.flatnonzero(values >= top - near)[-1])
+    behind = values[left + 1 : left + 1 + cfg.stays]
+    return left if len(behind) and values[left] - behind.min() >= (top - float(values[-1])) / 2 else best
+
+
+def _stood(values: Floats, cfg: ScoreFalls) -> bool:
+    """Whether the first values are all as good as the best."""
+    return bool((values[: cfg.last + 1] >= (1 - _AS_GOOD) * values.max()).all())
+
+
+def _gained(curve: EvalCurve, step: int, cfg: ScoreFalls) -> bool:
+    """Whether a score is higher at its end than it ever was up to a step, by a share of its size and its noise."""
+    before = curve.values[curve.steps <= step]
+    end = float(curve.values[-cfg.last :].min())
+    return bool(len(before)) and end > float(before.max()) + max(cfg.fall * end, _noise(curve.values))
 
 
 def _improved(loss: Curve, curve: EvalCurve, best: int, cfg: ScoreFalls) -> bool:
@@ -146,15 +188,17 @@ def _improved(loss: Curve, curve: EvalCurve, best: int, cfg: ScoreFalls) -> bool
     return levels is not None and levels[1] < levels[0]
 
 
-def _is_paid(run: Run, curve: EvalCurve, best: int, cfg: ScoreFalls) -> bool:
-    """Whether the reward of a policy is higher at the end than up to the best evaluation."""
-    step = curve.row(best)["at"]
-    for series in rewards_of(rl_series(run, "reward", "reward_fn")):
-        then, now = (series.finite.filter(side)["value"] for side in (pl.col("at") <= step, pl.col("at") > step))
-        levels = [median(part.tail(cfg.records)) for part in (then, now) if part.len()]
-        if len(levels) > 1 and levels[1] > levels[0]:
-            return True
-    return False
+def _earned_more(reward: RlSeries, curve: EvalCurve, best: int, cfg: ScoreFalls) -> bool:
+    """Whether a reward rose behind an evaluation by more than the errors of its levels explain."""
+    rows = reward.finite.drop_nulls("at").sort("at")
+    at, values = rows["at"].to_numpy(), rows["value"].to_numpy()
+    then = values[at <= curve.row(best)["at"]][-cfg.records :]
+    now = values[at > curve.row(best)["at"]][-cfg.records :]
+    if min(len(then), len(now)) < cfg.last:
+        return False
+    levels = [median_of(part) for part in (then, now)]
+    spread = hypot(*(scatter(part - level) for part, level in zip((then, now), levels, strict=True)))
+    return levels[1] - levels[0] > _SURE * spread / sqrt(min(len(then), len(now)))
 
 
 _EMA = lazily(r"(?i)[_/. -]?(?<![a-z])(?:ema|averaged|swa)(?![a-z])[_/. -]?")
