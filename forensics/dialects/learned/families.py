@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from math import isfinite
 from types import MappingProxyType
 
@@ -241,9 +242,16 @@ def _lead(column: Column, behind: str, *, first: bool) -> tuple[str, str]:
     clipped = re.split("[\x01-\x04]", shared)[-1] if first else shared
     clipped = _from_a_word(clipped, column.key)
     text = source(clipped) if clipped.strip() else rf"{re.escape(column.key)}\W{{0,6}}?" if column.key else ""
-    edge = r"\b" if (clipped or column.key)[:1].isalnum() else ""
+    begins = (clipped or column.key)[:1].isalnum() and (first or not any(map(_is_glued, texts, repeat(clipped))))
+    edge = r"\b" if begins else ""
     gap = "" if first else r".*?"
     return f"{gap}{edge}{text}", clipped or column.key
+
+
+def _is_glued(text: str, end: str) -> bool:
+    """Whether a digit stands right before the end of the text that follows a number, and so no word begins there."""
+    before = re.sub(r"\s+", " ", text).removesuffix(end)
+    return bool(end) and (not before or before[-1:].isalnum())
 
 
 def _needle(literals: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from forensics.patterns import lazily
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = (
     r"(?:%| ?[kKMGT]i?B(?:/s)?| ?[KMG]o\b|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x| ?[a-z]+/s(?:ec)?"
-    r"| ?(?:m?s|secs?|seconds|min(?:s|utes)?|hours?|hrs?))"
+    r"| ?(?:m?s|secs?|seconds|min(?:s|utes)?|hours?|hrs?|秒|초))"
 )
 #: What stands for each placeholder in a learned pattern; none needs look-around.
 SOURCE = {
@@ -39,10 +39,10 @@ _TOKEN = lazily(
     r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
     r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d[-/]\d\d(?:[-/]\d\d)?(?=[ ,]+\d\d:\d\d)"
     r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
-    rf"|(?:(?:(?<![\w.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND})"
+    rf"|(?:(?:(?<![^\W\u3041-\ud7a3])(?<![.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND})"
     r"(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
     r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
-    rf")(?P<unit>(?=\S){_UNIT}|{_UNIT}(?!\s*[:=/]))?(?![\w@]|\.\d|-[A-Za-z])"
+    rf")(?P<unit>(?=\S){_UNIT}|{_UNIT}(?!\s*[:=/]))?(?![^\W\u3041-\ud7a3]|@|\.\d|-[A-Za-z])"
 )
 #: A key right behind the name of the group that it begins.
 _INSIDE = lazily(r"(?P<group>[A-Za-z_]\w*) ?[:\[] ?(?P<key>[A-Za-z_]\w*) ?[:=]? ?$")
@@ -79,7 +79,7 @@ _WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
 _GLUED = lazily(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
 #: What stands before a time that no word names.
 _MARKED = lazily(r"^[^\w\x01-\x04]*[^\w\s\x01-\x04][^\w\x01-\x04]*$")
-_TIMES = ("s", "ms", "sec", "secs", "seconds")
+_TIMES = ("s", "ms", "sec", "secs", "seconds", "秒", "초")
 #: Behind a word that ends a sentence another one begins.
 _SENTENCE = lazily(r"\. [A-Z]")
 #: Loguru's `module:function:line`.

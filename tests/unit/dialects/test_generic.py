@@ -601,6 +601,11 @@ def test_lines_at_no_one_distance_below_a_record_are_no_part_of_it() -> None:
     assert series(loose, "ctc") == []
 
 
+def test_a_counter_within_chinese_words_is_one() -> None:
+    lines = [f"第{n}轮训练\uff0c损失0.{99 - n}\uff0c准确率0.{50 + n}" for n in range(1, 17)]
+    assert series(lines, "loss") == [(n, pytest.approx((99 - n) / 100)) for n in range(1, 17)]
+
+
 def test_names_and_numbers_of_a_printed_tuple_belong_together() -> None:
     lines = [str(("episode", n, "return", n / 2, "len", 7)) for n in range(20)]
     assert series(lines, "return") == [(n, n / 2) for n in range(20)]
@@ -623,6 +628,10 @@ def test_names_and_numbers_of_a_printed_tuple_belong_together() -> None:
         ("({j}ms)", "step_time_s", 0.412),
         ("({v}s)", "time", 120.0),
         ("done in {j} ms", "step_time_s", 0.412),
+        ("用时={j}秒", "step_time_s", 412.0),
+        ("用时={j}秒 内存占用 {v}GB", "host_mem_used_gib", 120 * 1e9 / 2**30),
+        ("第{j}次 内存 {v}GB", "次 内存", 120.0),
+        ("内存占用 {v}", "内存占用", 120.0),
         ("vram={v}/160G", "mem_allocated_gib", 120 * 1e9 / 2**30),
         ("vram={v}/160", "vram", 120.0),
         ("Accuracy: {v}/160", "Accuracy", 0.75),
