@@ -78,20 +78,21 @@ class Silence(Struct, frozen=True):
     fewest: int = 4
 
 
-@rule("HNG018 log-silence", "events metrics", cause="silent_stall")
+@rule("HNG018 log-silence", "events metrics progress", cause="silent_stall")
 def log_silence(run: Run, cfg: Silence) -> Findings:
     """Find a stop from outside that came long after the last training record of the same log."""
     found = standing(run)
     if marks_of(run).final is not None or any(f.weight > Weight.STOP for f in found):
         return
     stops = [timed for f in found if f.weight == Weight.STOP and (timed := _timed(run, f)).t_ns is not None]
-    if not stops:
-        return
     records = _records(run, cfg.fewest)
+    if not stops:
+        yield from _talking(run, records, cfg)
+        return
     for row in records.iter_rows(named=True):
         stop = next((f for f in stops if f.source == row["source"] and f.at > (row["line"] or 0)), None)
         if stop is not None and _gap_s(row, stop) > max(cfg.silence_s, cfg.intervals * _usual_s(row)):
-            yield _finding(row, stop, cfg, missed(run), sure=True)
+            yield _finding(row, of_failure(stop), _gap_s(row, stop), cfg, missed(run), sure=True)
             return
     if not any(f.source in records["source"] for f in stops):
         yield from _elsewhere(records, stops[-1], cfg, missed(run))
@@ -106,13 +107,40 @@ def _timed(run: Run, stop: Failure) -> Failure:
     return replace(stop, t_ns=known[-1]) if known.len() else stop
 
 
+def _talking(run: Run, records: pl.DataFrame, cfg: Silence) -> Findings:
+    """Judge a log that goes on to print times long after the last step, and nothing of an end or an evaluation.
+
+    Training that reached its plan is over, whatever its program does then.
+    """
+    if any(one.is_reached for unit in ("step", "epoch") for one in ledger(run).of("train", unit)):
+        return
+    last = run.scan("events").filter(pl.col("code") == "last_line").select("source", "t_ns", "line", "text").collect()
+    lasts = {row["source"]: row for row in last.iter_rows(named=True) if row["t_ns"] is not None}
+    for row in records.iter_rows(named=True):
+        end = lasts.get(row["source"])
+        gap_s = 0.0 if end is None else (end["t_ns"] - row["t_ns"]) / _NS
+        if end is None or gap_s <= max(cfg.surely_s, cfg.intervals * _usual_s(row)) or _evaluated(run, row):
+            continue
+        words = Evidence(end["source"], Locator(line=end["line"]), end["text"], t_ns=end["t_ns"])
+        yield _finding(row, words, gap_s, cfg, (), sure=False)
+        return
+
+
+def _evaluated(run: Run, row: dict[str, Any]) -> bool:
+    """Whether an evaluation or a counter of another kind goes on behind a record."""
+    later = (pl.col("source") == row["source"]) & (pl.col("seq") > row["seq"])
+    tests = metric_records(run).filter(later & ~pl.col("trains")).head(1).collect()
+    moved = run.scan("progress").filter(later & (pl.col("done") != row["step"])).head(1).collect()
+    return bool(tests.height or moved.height)
+
+
 def _elsewhere(records: pl.DataFrame, stop: Failure, cfg: Silence, absent: tuple[int, ...]) -> Findings:
     """Judge a stop that a log without records tells by the record that came last of all."""
     for row in records.sort("t_ns").tail(1).iter_rows(named=True):
         gap_s = _gap_s(row, stop)
         zones = min(gap_s % _ZONE_S, -gap_s % _ZONE_S)
         if gap_s > max(cfg.surely_s, cfg.intervals * _usual_s(row)) and zones > cfg.silence_s:
-            yield _finding(row, stop, cfg, absent, sure=False)
+            yield _finding(row, of_failure(stop), gap_s, cfg, absent, sure=False)
 
 
 def _gap_s(row: dict[str, Any], stop: Failure) -> float:
@@ -126,29 +154,32 @@ def _usual_s(row: dict[str, Any]) -> float:
 
 
 def _records(run: Run, fewest: int) -> pl.DataFrame:
-    """Last training record of each source, and the median time between records."""
+    """The first training record of the last step of each source, and the median time between steps."""
     times = (
         metric_records(run)
         .filter(pl.col("step").is_not_null() & pl.col("t_ns").is_not_null())
         .group_by("source", "seq")
         .agg(pl.col("t_ns", "step", "line").first())
         .sort("source", "seq")
+        .filter((pl.col("step") != pl.col("step").shift(1)).over("source").fill_null(value=True))
     )
-    usual, last = pl.col("t_ns").diff().median(), pl.col("t_ns", "step", "line").last()
+    usual, last = pl.col("t_ns").diff().median(), pl.col("t_ns", "step", "line", "seq").last()
     ends = times.group_by("source", maintain_order=True).agg(last, usual=usual, count=pl.len())
     return ends.filter(pl.col("count") >= fewest).collect()
 
 
-def _finding(row: dict[str, Any], stop: Failure, cfg: Silence, absent: tuple[int, ...], *, sure: bool) -> Finding:
-    gap_s, usual_s = _gap_s(row, stop), _usual_s(row)
+def _finding(
+    row: dict[str, Any], end: Evidence, gap_s: float, cfg: Silence, absent: tuple[int, ...], *, sure: bool
+) -> Finding:
+    usual_s = _usual_s(row)
     words = f"last training record: step {row['step']}"
     whom = f"; the others wait for {ranks_text(absent)}" if absent else ""
-    t_ns = (stop.t_ns or 0) - round(gap_s * _NS)  # dated as the stop is
+    t_ns = (end.t_ns or 0) - round(gap_s * _NS)  # dated as the end is
     last = Evidence(row["source"], Locator(line=row["line"]), words, row["step"], t_ns=t_ns)
     return log_silence.finding(
         f"nothing was trained in the last {gap_s / 60:.0f} minutes of the job (step {row['step']}){whom}",
         f"records usually came every {usual_s:.3g} s, and neither an error nor a success marker is between",
-        proof(last, of_failure(stop)),
+        proof(last, end),
         Onset(step=row["step"], t_ns=t_ns, rank=absent[0] if len(absent) == 1 else None, step_lo=row["step"]),
         culprits=absent,
         severity="error" if gap_s > cfg.surely_s else "warning",
