@@ -133,7 +133,7 @@ def by_layout(
 ) -> tuple[Batch | None, pl.DataFrame]:
     """Read the lines that fit a layout; give the others back."""
     groups = lines["text"].str.extract_groups(layout.pattern).struct.unnest()
-    numbers = _numbers.floats(pl.concat(groups.get_columns()), comma=line.comma)
+    numbers = _numbers.floats(pl.concat(groups.get_columns()), comma=line.comma, points=line.points)
     height, width = lines.height, len(layout.names)
     values = numbers.to_numpy().reshape(width, height)
     if how.finite:
@@ -180,10 +180,16 @@ def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, how: How) -> pl
     columns = {name: lines[name] for name in _KEPT}
     height = lines.height
     for name in _COUNTS:
-        columns[name] = _numbers.integers(groups[name]) if name in groups.columns else _nulls(height, pl.Int64())
+        columns[name] = (
+            _numbers.integers(groups[name], points=line.points)
+            if name in groups.columns
+            else _nulls(height, pl.Int64())
+        )
     if line.step_offset:
         columns |= {name: columns[name] + line.step_offset for name in _OFFSET if name in groups.columns}
-    epoch = _numbers.floats(groups["epoch"], comma=line.comma) if "epoch" in groups.columns else None
+    epoch = (
+        _numbers.floats(groups["epoch"], comma=line.comma, points=line.points) if "epoch" in groups.columns else None
+    )
     columns["epoch"] = _nulls(height, pl.Float64()) if epoch is None else epoch
     columns["path"] = groups["path"] if "path" in groups.columns else _nulls(height, pl.String())
     if "t" in groups.columns:
@@ -265,7 +271,7 @@ def of_groups(line: Line, groups: pl.DataFrame) -> pl.DataFrame:
     own = [(i, g, n) for i, g in enumerate(groups.columns) if g not in RESERVED and (n := _name(line, g)) is not None]
     parts: list[pl.DataFrame] = []
     if own:
-        read = [_numbers.floats(groups[g], comma=line.comma) for _, g, _ in own]
+        read = [_numbers.floats(groups[g], comma=line.comma, points=line.points) for _, g, _ in own]
         there = np.vstack([s.is_not_null().to_numpy() for s in read])
         values = np.vstack([s.fill_null(0.0).to_numpy() for s in read])
         columns = [(i, g, n) for i, (_, g, n) in enumerate(own)]

@@ -12,12 +12,15 @@ SUFFIXES: Mapping[str, float] = MappingProxyType(
     {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
 )
 
+#: What Fortran writes of a double: `0.210D+01`.
+_FORTRAN = r"(?i)^([-+]?(?:\d+\.?\d*|\.\d+))d([-+]\d+)$"
+_POINTS = r"^([-+]?[1-9]\d{0,2})\.(\d{3})(?:,0*)?$"
 _ONE_COMMA = r"^([-+]?\d+),(\d+(?:[eE][-+]?\d+)?)$"
 
 
 def _spelled(text: pl.Expr) -> pl.Expr:
     """Read what the plain cast refuses: thousands separators, magnitude suffixes, odd spellings of nan and inf."""
-    bare = text.str.replace_all(r"[,\s']", "")
+    bare = text.str.replace_all(r"[,\s']", "").str.replace(_FORTRAN, "${1}e$2")
     low = bare.str.to_lowercase()
     sign = pl.when(bare.str.starts_with("-")).then(-1.0).otherwise(1.0)
     suffix = bare.str.extract(r"\d\.?([kKMGBTP])$", 1).replace_strict(
@@ -34,12 +37,14 @@ def _spelled(text: pl.Expr) -> pl.Expr:
     )
 
 
-def floats(text: pl.Series, *, comma: bool = False) -> pl.Series:
+def floats(text: pl.Series, *, comma: bool = False, points: bool = False) -> pl.Series:
     """Printed numbers as Float64; null stays null, what is no number becomes null, nan and ±inf are kept.
 
     Each round is dearer than the one before and sees only what that one refused: a cast, a cast without thousands
-    separators, and the odd spellings. `comma`: decimals are behind a comma.
+    separators, and the odd spellings. `comma`: decimals are behind a comma; `points`: points part thousands.
     """
+    if points:
+        text = text.str.replace(_POINTS, "$1$2")
     if comma:
         text = text.str.replace(_ONE_COMMA, "$1.$2")
     plain = text.cast(pl.Float64, strict=False)
@@ -56,8 +61,13 @@ def _without_commas(text: pl.Expr) -> pl.Expr:
     return text.str.replace_all(",", "", literal=True).cast(pl.Float64, strict=False)
 
 
-def integers(text: pl.Series) -> pl.Series:
-    """Printed counts as Int64: `1,000`, `1200.0` and ` 12` are counts; anything else becomes null."""
+def integers(text: pl.Series, *, points: bool = False) -> pl.Series:
+    """Printed counts as Int64: `1,000`, `1200.0` and ` 12` are counts; anything else becomes null.
+
+    `points`: points part thousands.
+    """
+    if points:
+        text = text.str.replace(_POINTS, "$1$2")
     plain = text.cast(pl.Int64, strict=False)
     if plain.null_count() == text.null_count():
         return plain

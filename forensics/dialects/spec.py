@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: A printed number: sign, thousands separators, exponents, nan and inf. Use it inside a group: `(?P<loss>{N})`.
-N = r"[-+]?(?:\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN](?:\.0)?|[iI]nf(?:inity)?(?:\.0|E)?)"
+_EXPONENT = r"(?:[eE][-+]?\d+|[dD][-+]\d+)?"  # Fortran writes 0.21D+01
+N = (
+    rf"[-+]?(?:\d[\d,]*(?:\.\d*)?{_EXPONENT}|\.\d+{_EXPONENT}"
+    r"|[nN]a[nN](?:\.0)?|[iI]nf(?:inity)?(?:\.0|E)?)"
+)
 #: The same with a magnitude suffix (k K M G B T P E), as human_format writers print it.
 NS = N + r"[kKMGBTPE]?"
 #: A whole cell whose comma parts decimals; `1,234` may be a thousand and shows nothing.
@@ -76,7 +80,7 @@ class Line(Struct, frozen=True):
     number of batches, so that `step` counts optimizer updates the way the metric lines of the same dialect do.
     `names` overrides the canonical names of groups and tail keys; a key mapped to None is dropped.
     `carry`: a match without a step takes the step of the nearest earlier match of this dialect that has one.
-    `comma`: decimals are behind a comma.
+    `comma`: decimals are behind a comma; `points`: points part thousands beside it.
     """
 
     meaning: Meaning
@@ -87,6 +91,7 @@ class Line(Struct, frozen=True):
     step_offset: int = 0
     carry: bool = False
     comma: bool = False
+    points: bool = False
 
 
 class Nan(Struct, frozen=True):

@@ -118,8 +118,11 @@ class Family(Struct, frozen=True):
     needle: str = ""
 
 
-def as_line(family: Family) -> Line:
-    """The family's pattern: literal text as far as all rows agree, gaps elsewhere, a group per number."""
+def as_line(family: Family, *, points: bool = False) -> Line:
+    """The family's pattern: literal text as far as all rows agree, gaps elsewhere, a group per number.
+
+    `points`: in the log itself, other than in the numbers of the family, points part thousands.
+    """
     names: dict[str, Name | None] = {}
     parts: list[str] = []
     literals: list[str] = []
@@ -135,12 +138,12 @@ def as_line(family: Family) -> Line:
             names[group] = _named(column, ordered[i - 1].key if i else "")
         text, literal = _lead(column, ordered[i - 1].behind if i else "", first=i == 0)
         is_behind = i == 0 or column.place == reached + 1 or text.startswith(".*?")
-        part = ("" if is_behind else ".*?") + text + _number(column, group)
+        part = ("" if is_behind else ".*?") + text + _number(column, group, points=points)
         reached = column.place
         limit = _LIMITS.get(role or "")
         if column.maxima and limit is not None:
             part += source(_shared({cell.before for cell in column.maxima}))
-            part += _count({cell.unit for cell in column.maxima}, limit)
+            part += _count({cell.unit for cell in column.maxima}, limit, points=points)
             reached += 1
         if column.optional:
             parts.append(f"(?:{part})?")
@@ -149,10 +152,10 @@ def as_line(family: Family) -> Line:
             literals.append(literal)
     meaning = "metrics" if family.is_metric else "progress"
     texts = (cell.text for column in family.columns for cell in column.cells)
-    comma = any("," in text and re.match(DECIMAL_COMMA, text) for text in texts)
+    comma = points or any("," in text and re.match(DECIMAL_COMMA, text) for text in texts)
     if family.pattern:
-        return Line("metrics", family.needle, family.pattern, names=names, comma=comma)
-    return Line(meaning, _needle(literals), "".join(parts), names=names, comma=comma)
+        return Line("metrics", family.needle, family.pattern, names=names, comma=comma, points=points)
+    return Line(meaning, _needle(literals), "".join(parts), names=names, comma=comma, points=points)
 
 
 def _named(column: Column, before: str) -> Name:
@@ -185,9 +188,9 @@ def group_names(keys: Sequence[str]) -> dict[str, str]:
     return out
 
 
-def _number(column: Column, group: str) -> str:
+def _number(column: Column, group: str, *, points: bool) -> str:
     if group in {"step", "iter"}:
-        return _count(column.units, group) + r"(?:\.0+)?"
+        return _count(column.units, group, points=points) + r"(?:\.0+)?"
     if group == "rank":
         return r"(?P<rank>\d{1,6})"
     suffixed = not column.units.isdisjoint(THOUSANDS)
@@ -198,9 +201,9 @@ def _number(column: Column, group: str) -> str:
     return number if suffixed else number + UNIT_SOURCE
 
 
-def _count(units: AbstractSet[str], group: str) -> str:
+def _count(units: AbstractSet[str], group: str, *, points: bool) -> str:
     """A whole number, or one in thousands (`424k`)."""
-    return rf"(?P<{group}>{_COUNT if units.isdisjoint(THOUSANDS) else NS})"
+    return rf"(?P<{group}>{_COUNT if units.isdisjoint(THOUSANDS) and not points else NS})"
 
 
 def _shared(texts: AbstractSet[str]) -> str:

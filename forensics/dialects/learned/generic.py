@@ -50,6 +50,10 @@ _SPEAKER = lazily(
     r"(?i)(?:^|[\[(|,;{\x01]|:\d\d(?:[.,]\d{1,9})?Z?\]?|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG))"
     r" ?\"?rank\"?(?:[ =_]|: ?)?(\d{1,6})\b"
 )
+#: A number whose point parts thousands, one with its decimals behind a comma, and one with them behind a point.
+_THOUSANDS = lazily(r"(?<![\w.,])([1-9]\d{0,2})\.(\d{3})(?![\w.]|,\d{3})")
+_DECIMALS = lazily(r"(?<![\w.,\[(])(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?![\w.,])")
+_POINT = lazily(r"(?<![\w.,])(?:\d+\.(?:\d{1,2}|\d{4,})|0\.\d+)(?![\w.])")
 #: Marks a key whose number has a maximum beside it; a printed key may end with a slash, and with none of these.
 _OVER = NUMBER
 #: Keys of a line in order → where it stands in the sample, and its numbers.
@@ -77,6 +81,8 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     `lines` are printed segments in file order, without line ends, colour codes and rank prefixes; `ranks` are the ranks
     that printed them, where prefixes name some. A counter grows within a rank; ranks print in any order.
     """
+    points = _parts_thousands(lines)
+    lines = [_THOUSANDS.sub(r"\1\2", line) for line in lines] if points else lines
     ranks = _speakers(lines, ranks)
     if len(set(ranks)) > 1:
         order = sorted(range(len(lines)), key=lambda at: -1 if ranks[at] is None else ranks[at] or 0)
@@ -90,7 +96,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     found = found if any(family.is_metric for family in found) else [*found, *nameless(lines)]
     if not any(family.is_metric for family in found):
         return None
-    learned = tuple(as_line(family) for family in found)
+    learned = tuple(as_line(family, points=points) for family in found)
     return Dialect(
         name="generic",
         title="Learned from the log itself",
@@ -113,6 +119,13 @@ def _titles(lines: Sequence[str]) -> list[int]:
     shapes = {shape for _, shape in short if not shape.endswith("0")}  # few make a log
     named = {shape for shape in shapes if any(stands_for(title, shape) for title in _TITLES)}
     return [at for at, shape in short if shape in named]
+
+
+def _parts_thousands(lines: Sequence[str]) -> bool:
+    """Whether points part thousands: `Schritt 12.500: Verlust 0,81`, and decimals are behind a comma everywhere."""
+    parted = [line for line in lines if "," in line and _THOUSANDS.search(line[:_MAX_CHARS])]
+    commas = sum(_DECIMALS.search(line[:_MAX_CHARS]) is not None for line in parted)
+    return commas > len(parted) / 2 and not any(_POINT.search(line[:_MAX_CHARS]) for line in parted)
 
 
 def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int | None]:

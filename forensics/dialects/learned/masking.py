@@ -40,8 +40,8 @@ _TOKEN = lazily(
     r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d[-/]\d\d(?:[-/]\d\d)?(?=[ ,]+\d\d:\d\d)"
     r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
     rf"|(?:(?:(?<![^\W\u3041-\ud7a3])(?<![.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND})"
-    r"(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?"
-    r"|\.\d+(?:[eE][-+]?\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
+    r"(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*(?:[dD][-+]\d+)?)?(?:[eE][-+]?\d+)?"
+    r"|\.\d+(?:[eE][-+]?\d+|[dD][-+]\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
     rf")(?P<unit>(?=\S){_UNIT}|{_UNIT}(?!\s*[:=/]))?(?![^\W\u3041-\ud7a3]|@|\.\d|-[A-Za-z])"
 )
 #: A key right behind the name of the group that it begins.
@@ -129,6 +129,7 @@ class Slot(NamedTuple):
             return float(self.text) if self.unit not in THOUSANDS else round(float(self.text) * THOUSANDS[self.unit], 6)
         except ValueError:  # `1,024`, `0,25`, or `nan.0`
             plain = self.text.replace(",", "." if re.match(DECIMAL_COMMA, self.text) else "")
+            plain = plain.replace("D", "e").replace("d", "e") if plain[-1:].isdigit() else plain
             return float(plain.removesuffix(".0") if plain[-3:-2].isalpha() else plain) * THOUSANDS.get(self.unit, 1.0)
 
 

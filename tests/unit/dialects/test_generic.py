@@ -793,6 +793,37 @@ def test_the_variable_of_a_loop_counts_where_it_grows() -> None:
     assert {step for step, _ in series(lines, "step_time_s")} == {*STEPS}
 
 
+def german(number: float, digits: int) -> str:
+    return f"{number:,.{digits}f}".translate(str.maketrans(",.", ".,"))
+
+
+def test_points_part_thousands_where_decimals_are_behind_a_comma() -> None:
+    steps = range(800, 2400, 100)
+    lines = [
+        f"Schritt {german(s, 0)}: Verlust {german(3 - s / 1000, 2)}; Tok {german(12000 + s, 0)}; q {german(2.314, 3)}"
+        for s in steps
+    ]
+    assert series(lines, "Verlust") == [(s, pytest.approx(3 - s / 1000)) for s in steps]
+    assert series(lines, "Tok") == [(s, 12000.0 + s) for s in steps]
+    assert series(lines, "q") == [(s, 2.314) for s in steps]
+
+
+@pytest.mark.parametrize(
+    "form", ["step {s}: loss {v:.3f} tok {t},50 lr 0.01", "step {s}: loss {v:.3f}", "[{s},2000] loss {v:.3f}"]
+)
+def test_points_are_decimals_where_nothing_else_is(form: str) -> None:
+    lines = [form.format(s=s, v=1 + s / 100, t=s) for s in STEPS]
+    assert [value for _, value in series(lines, "loss")] == [round(1 + s / 100, 3) for s in STEPS]
+
+
+def test_exponents_of_fortran_are_read_in_lines_and_tables() -> None:
+    told = [f"{s:6d}  0.{s:03d}D+01  0.5D-03" for s in STEPS]
+    assert series(["  ITER  LOSS  GNORM", *told], "loss") == [(s, s / 100) for s in STEPS]
+    lines = [f"iter {s:4d}    loss=  {s / 100:.5f}D+00    |proj g|=  2.5D-0{s % 3 + 1}" for s in STEPS]
+    assert series(lines, "loss") == [(s, s / 100) for s in STEPS]
+    assert [slot.text for slot in slots("conv 3D+2, acc 0.5")] == ["0.5"]
+
+
 def test_a_comma_that_parts_thousands_everywhere_stays_one() -> None:
     lines = [f"step {step} tokens {step},000 loss {step * 0.5}" for step in STEPS]
     assert series(lines, "tokens") == expected(1000.0)
