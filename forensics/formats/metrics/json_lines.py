@@ -1,7 +1,8 @@
 """JSON records of metrics, each an object with a step: LLaMA-Factory, OpenMMLab, detectron2, RLlib, W&B, custom.
 
 They are lines, or one list, as `json.dump(trainer.state.log_history)` and custom loops write it, or one object with a
-list of each metric, as `json.dump(history.history)` does. A list, or an object of lists with steps, may have any name.
+list of each metric, as `json.dump(history.history)` does, perhaps below a key: `{"history": {"loss": […]}}`. A list,
+an object of lists with steps, and one below such a key may have any name.
 
 NaN may stand as a bare literal or as a string. Nested objects are joined with `/`; a nested `config` becomes facts. A
 record that names a held-out split gets that split before its names. Where a writer counts iterations anew in each
@@ -94,7 +95,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         out.format("json list")
         settle_document(opened, out, records=state.seq)
         return
-    if columns is not None and (named or not columns.columns.keys().isdisjoint(STEPS)):
+    if columns is not None and (named or columns.is_held or not columns.columns.keys().isdisjoint(STEPS)):
         state = _read(columns, opened, MetricRows(out, limits))
         out.format("json columns")
         settle_document(opened, out, records=state.seq)
@@ -316,8 +317,11 @@ def _rows_of(head: bytes, opened: Opened, limits: Limits) -> JsonRows | None:
     return None
 
 
+_LIST = rb'"[^"\\]{1,200}"\s*:\s*\[\s*(?:[-+\d]|NaN|null|"?-?inf)'
 #: The head of such a document: its first key has a list of numbers.
-_HEAD = lazily(rb'\s*\{\s*"[^"\\]{1,200}"\s*:\s*\[\s*(?:[-+\d]|NaN|null|"?-?inf)', 0)
+_HEAD = lazily(rb"\s*\{\s*" + _LIST, 0)
+#: An object that holds all lists, and the first of them.
+_HELD = lazily(rb'"(?:' + b"|".join(key.encode() for key in sorted(_HOLDERS)) + rb')"\s*:\s*\{\s*' + _LIST, 0)
 
 
 class JsonColumns(Struct, frozen=True):
@@ -325,6 +329,7 @@ class JsonColumns(Struct, frozen=True):
 
     columns: dict[str, list[object]]
     line: Line
+    is_held: bool = False
 
     def __len__(self) -> int:
         """Count the records."""
@@ -340,20 +345,30 @@ class JsonColumns(Struct, frozen=True):
 
 def may_be_columns(head: bytes) -> bool:
     """Whether a document begins as one of lists does."""
-    return _HEAD.match(head) is not None
+    return _HEAD.match(head) is not None or (head.lstrip()[:1] == b"{" and _HELD.search(head) is not None)
 
 
 def columns_of(data: bytes) -> JsonColumns | None:
-    """Read the lists of numbers that are as long as the longest; None where the document has none of two numbers."""
-    document = record_of(data)
-    lists = {name: cast("list[object]", cell) for name, cell in (document or {}).items() if _are_numbers(cell)}
-    longest = max(map(len, lists.values()), default=0)
-    kept = {name: cells for name, cells in lists.items() if len(cells) == longest}
-    if longest < 2:
-        return None
-    first = next(iter(kept))
-    number_of_line, at = offsets_of(data, {(first,)}).of((first,))
-    return JsonColumns(kept, Line(number_of_line or 1, at or 0, b"", ended=True))
+    """Read the lists of numbers that are as long as the longest; None where the document has none of two numbers.
+
+    They stand in the document itself, or in the first of its objects that holds all numbers, with a loss among them.
+    """
+    document = record_of(data) or {}
+    held = [
+        ((key,), cast("dict[str, object]", cell))
+        for key, cell in document.items()
+        if isinstance(cell, dict) and key.lower() in _HOLDERS
+    ]
+    for path, cells in [((), document), *held]:
+        lists = {name: cast("list[object]", cell) for name, cell in cells.items() if _are_numbers(cell)}
+        longest = max(map(len, lists.values()), default=0)
+        kept = {name: cells for name, cells in lists.items() if len(cells) == longest}
+        if longest < 2 or (path and not any(canonical(name).canonical == "loss" for name in kept)):
+            continue
+        where = (*path, next(iter(kept)))
+        number_of_line, at = offsets_of(data, {where}).of(where)
+        return JsonColumns(kept, Line(number_of_line or 1, at or 0, b"", ended=True), is_held=bool(path))
+    return None
 
 
 def _are_numbers(cell: object) -> bool:

@@ -185,6 +185,28 @@ def test_an_object_of_lists_is_a_record_for_each_place_in_them(run: Run) -> None
     assert counted.points("loss") == [(10, 3.0), (20, 2.5)]
 
 
+@pytest.mark.parametrize("name", ["run7.json", "history_lstm.json"])
+def test_lists_below_the_key_that_holds_all_numbers_are_records(name: str, run: Run) -> None:
+    wrote = run(
+        read, name, b'{"params": {"epochs": 3}, "history": {"loss": [3.0, 2.5, 2.0], "val_loss": [3.1, 2.9, 2.8]}}'
+    )
+    assert wrote.points("loss") == [(1, 3.0), (2, 2.5), (3, 2.0)]
+    assert wrote.points("eval_loss")[-1] == (3, 2.8)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a": 1, "data": {"x": [3.0, 2.5, 2.0], "y": [1, 2, 3]}}',
+        b'{"a": 1, "other": {"loss": [3.0, 2.5, 2.0]}}',
+        b'[{"history": {"loss": [3.0, 2.5]}}]',
+    ],
+)
+def test_lists_below_another_key_or_without_a_loss_are_left_to_others(data: bytes, run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "run7.json", data)
+
+
 @pytest.mark.parametrize(
     "data", [b'{"loss": [3.0]}', b'{"names": ["a", "b"], "loss": 2.0}', b'{"loss": [3.0, 2.5], "cut": [1, 2']
 )
