@@ -35,7 +35,8 @@ class Overfit(Struct, frozen=True):
     enough where the last is `far` above the lowest: two of one model differ by 1 to 5 % (Dodge et al. 2020), and a
     fine-tuning evaluates once in an epoch. Of one less than `evaluations`, `parting` that are each worse than the one
     before warn where they rise by `parted` while the training loss is lower at each: of 20,000 made runs whose four
-    evaluation losses fall, with noise of 3 %, none does so.
+    evaluation losses fall, with noise of 3 %, none does so. Where the first evaluation is the best and no score was
+    ever more than `stands` above its median or reached `guess`, nothing that was learned holds for the evaluation.
     """
 
     evaluations: int = 5
@@ -52,6 +53,8 @@ class Overfit(Struct, frozen=True):
     sigmas: float = 3.0
     factor: float = 1.2
     near: int = 3
+    stands: float = 0.1
+    guess: float = 0.6
 
 
 @rule("LRN002 overfit", "metrics", confidence="medium", cause="overfit")
@@ -74,6 +77,7 @@ def overfit(run: Run, cfg: Overfit) -> Findings:
     where = where if step is None else f"step {step}"
     taken = f"the checkpoint of {where}" if step is None else nearest_words(run, step)
     meanwhile = "vanished" if severity is Severity.ERROR else "fell"
+    apart = best == 0 and len(curve) >= cfg.evaluations and _never_scored(run, cfg)
     yield overfit.finding(
         f"{curve.raw_name} rose from {low:.4g} at {where} to {last:.4g} while the training loss {meanwhile}",
         "every evaluation after the lowest is worse than the one before it"
@@ -83,9 +87,26 @@ def overfit(run: Run, cfg: Overfit) -> Findings:
         onset_at(rising, step),
         severity=severity,
         confidence="low" if len(curve) < cfg.evaluations and severity is Severity.WARNING else "medium",
+        cause="learned_for_training_only" if apart else "overfit",
         numbers={"best": low, "last": last},
-        next=(f"use {taken}", "stop earlier, regularise, or add data"),
+        next=("evaluate a part of the training set with the code of the evaluation",)
+        if apart
+        else (f"use {taken}", "stop earlier, regularise, or add data"),
     )
+
+
+def _never_scored(run: Run, cfg: Overfit) -> bool:
+    """Whether there are scores of evaluations, and none was ever clearly better than the first one and the others."""
+    scores = [one.values for one in eval_curves(run) if one.higher and len(one.values) >= cfg.evaluations]
+    return bool(scores) and all(
+        float(values.max()) <= (1 + cfg.stands) * median_of(values) and float(values.max()) < cfg.guess * _whole(values)
+        for values in scores
+    )
+
+
+def _whole(values: Floats) -> float:
+    """What all right would be: 1, or 100 of a percentage."""
+    return 1.0 if float(values.max()) <= 1 else 100.0
 
 
 def _scores_rose(run: Run, step: int | None) -> bool:
