@@ -74,6 +74,7 @@ _QUANTITY_AT = lazily(rf"(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,2}}?) \(?(?:for|
 _COUNTER_BEHIND = lazily(rf" ?(?P<counter>{_COUNTER}(?:e?s)?)\)?\s*(?:[:=]|->|is|was)\s*", re.IGNORECASE)
 _BRACKETED = lazily(rf"\({_COUNTER}", re.IGNORECASE)
 _MIXED = lazily(rf"(?P<before>[^\x00-\x7f][{LETTERS} ]*?[^\x00-\x7f] ?)\(?(?P<latin>[A-Za-z_][\x20-\x7e]*)")
+_OVER = frozenset(keys_of("word_before_a_maximum"))
 _WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
 _GLUED = lazily(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
@@ -207,7 +208,7 @@ def _places(line: str) -> tuple[_Place, ...]:
             pieces.append(found.span() if mask is None else mask)
             continue
         before = _before(line, tuple(pieces))
-        slot = Slot("", "", (found["unit"] or "").strip(), before, bool(places) and before.strip() in {"/", "of"})
+        slot = Slot("", "", (found["unit"] or "").strip(), before, bool(places) and before.strip() in _OVER)
         slot = slot._replace(key=_key(slot, places[-1].slot if places else None))
         keys = {place.slot.key for place in places}
         slot = slot._replace(key=_within(slot, keys))

@@ -606,6 +606,14 @@ def test_a_counter_within_chinese_words_is_one() -> None:
     assert series(lines, "loss") == [(n, pytest.approx((99 - n) / 100)) for n in range(1, 17)]
 
 
+@pytest.mark.parametrize("word", ["/", "of", "sur", "von", "de", "из"])
+def test_a_counter_goes_to_its_maximum_in_any_language(word: str) -> None:
+    lines = rows_of(f"=== epoch {{n}} {word} 40 ===\n    loss {{v}}")
+    found = parse_text(learn(lines) or pytest.fail("not learned"), "\n".join(lines) + "\n")["progress"]
+    assert found.select("unit", "done", "plan").rows()[-1] == ("epoch", 29, 40)
+    assert series(lines, "loss")[-1] == (29, pytest.approx(0.6))
+
+
 def test_names_and_numbers_of_a_printed_tuple_belong_together() -> None:
     lines = [str(("episode", n, "return", n / 2, "len", 7)) for n in range(20)]
     assert series(lines, "return") == [(n, n / 2) for n in range(20)]

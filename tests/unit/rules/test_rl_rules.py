@@ -274,7 +274,7 @@ EPISODES = [
     "rollout/ep_rew_mean", "ep_rewmean", "episode_reward_mean", "env_runners/episode_return_mean",
     "charts/episodic_return", "AverageEpRet", "Environment/Cumulative Reward", "EpRewMean", "Mean episode reward",
     "mean_return", "Average reward", "Last reward", "avg_reward_100", "score", "avg score", "rew", "Average Score",
-    "total_reward", "mean return (100)", "avg_return_100",
+    "total_reward", "mean return (100)", "avg_return_100", "ret",
 ]  # fmt: skip
 
 
