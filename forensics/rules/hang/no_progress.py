@@ -70,12 +70,16 @@ def _worked(run: Run) -> bool:
 
 
 class Silence(Struct, frozen=True):
-    """Thresholds of HNG018: seconds and usual intervals that a gap must exceed; seconds that make it an error."""
+    """Thresholds of HNG018: seconds and usual intervals that a gap must exceed; seconds that make it an error.
+
+    No job is silent for a month (`longest_s`) and still prints: a clock has another year.
+    """
 
     silence_s: float = 300.0
     intervals: float = 10.0
     surely_s: float = 1800.0
     fewest: int = 4
+    longest_s: float = 2_592_000.0
 
 
 @rule("HNG018 log-silence", "events metrics progress", cause="silent_stall")
@@ -87,7 +91,7 @@ def log_silence(run: Run, cfg: Silence) -> Findings:
     stops = [timed for f in found if f.weight == Weight.STOP and (timed := _timed(run, f)).t_ns is not None]
     records = _records(run, cfg.fewest)
     if not stops:
-        yield from _talking(run, records, cfg)
+        yield from _talking(run, records, cfg) if not found else ()
         return
     for row in records.iter_rows(named=True):
         stop = next((f for f in stops if f.source == row["source"] and f.at > (row["line"] or 0)), None)
@@ -119,7 +123,8 @@ def _talking(run: Run, records: pl.DataFrame, cfg: Silence) -> Findings:
     for row in records.iter_rows(named=True):
         end = lasts.get(row["source"])
         gap_s = 0.0 if end is None else (end["t_ns"] - row["t_ns"]) / _NS
-        if end is None or gap_s <= max(cfg.surely_s, cfg.intervals * _usual_s(row)) or _evaluated(run, row):
+        least_s = max(cfg.surely_s, cfg.intervals * _usual_s(row))
+        if end is None or not least_s < gap_s < cfg.longest_s or _evaluated(run, row):
             continue
         words = Evidence(end["source"], Locator(line=end["line"]), end["text"], t_ns=end["t_ns"])
         yield _finding(row, words, gap_s, cfg, (), sure=False)
