@@ -59,6 +59,8 @@ _DEVICE = lazily(r"\bGPU +(\d{1,3})\b|on device (\d{1,3})\b|device:GPU:(\d{1,3})
 
 #: More than this beside the allocator's own memory is not one process's context and libraries.
 _CONTEXT_BYTES = 2 << 30
+#: More than any device has.
+_ENDLESS = 1 << 60
 
 
 class Sizes(Struct, frozen=True):
@@ -110,7 +112,9 @@ def sizes_of(text: str) -> Sizes:
         found["unallocated"] = max(0, whole - found.get("allocated", 0))
     others = [_bytes(hit[2], hit[3]) or 0 for hit in _OTHERS.finditer(text)]
     mine = found.get("allocated", 0) + found.get("unallocated", 0) + found.get("private", 0)
-    itself = next((o for o in others if "own" not in found and mine and 0 <= o - mine <= _CONTEXT_BYTES), None)
+    room = found.get("capacity", _ENDLESS)
+    own = (o for o in others if "own" not in found and mine and (0 <= o - mine <= _CONTEXT_BYTES or mine + o > room))
+    itself = next(own, None)
     if itself is not None:  # in a container the driver's process id is not one that the program knows as its own
         found["own"] = itself
         others.remove(itself)

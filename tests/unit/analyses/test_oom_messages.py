@@ -103,6 +103,17 @@ def test_a_lone_process_that_holds_what_the_allocator_does_is_the_run_itself() -
     assert sizes_of(said.format("9.50")).others == int(9.5 * G)
 
 
+@pytest.mark.parametrize(("capacity", "others"), [(79.99, None), (80.00, 60.0), (80.01, 60.0)])
+def test_a_process_for_which_the_device_has_no_room_beside_the_allocator_is_the_run_itself(
+    capacity: float, others: float | None
+) -> None:
+    said = (
+        f"GPU 0 has a total capacity of {capacity:.2f} GiB of which 1.00 GiB is free. Process 7 has 60.00 GiB memory in"
+    )
+    said += " use. Of the allocated memory 20.00 GiB is allocated by PyTorch, and 0.00 GiB is reserved"
+    assert sizes_of(said).others == (None if others is None else int(others * G))
+
+
 @given(st.text(max_size=400))
 def test_any_text_gives_sizes_and_never_an_error(text: str) -> None:
     found = sizes_of("Tried to allocate " + text)
