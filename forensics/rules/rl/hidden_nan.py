@@ -12,11 +12,14 @@ from forensics.rules.rl._words import finding_of
 from forensics.stats.spread import median
 from forensics.values import replace
 
+#: What is not finite only where the update is not, the nearest to it first.
+_MASKED = ("grad_norm", "kl", "entropy", "reward")
+
 
 @rule("RLX010 rl-hidden-nan", "metrics", shape="nan")
 def hidden_nan(run: Run, cfg: Persistence) -> Findings:
     """Find losses that were replaced before they were logged."""
-    every = rl_series(run, "bad_loss", "grad_norm", "loss")
+    every = rl_series(run, "bad_loss", *_MASKED, "loss")
     for series in (s for s in every if s.quantity == "bad_loss"):
         bad = series.finite["value"] > 0
         if bad.any():
@@ -24,7 +27,7 @@ def hidden_nan(run: Run, cfg: Persistence) -> Findings:
             yield _finding(_hit(series, series.finite, bad), Severity.ERROR if lasting else Severity.WARNING)
             return
     losses = [s for s in every if s.quantity == "loss"]
-    for series in (s for s in every if s.quantity == "grad_norm"):
+    for series in sorted((s for s in every if s.quantity in _MASKED), key=lambda s: _MASKED.index(s.quantity)):
         masked = [found for loss in losses if (found := _masked(series, loss)) is not None]
         if masked:
             hit, beside = masked[0]
@@ -37,7 +40,7 @@ def _finding(hit: Hit, severity: Severity, *others: Row) -> Finding:
 
 
 def _masked(grads: RlSeries, loss: RlSeries) -> tuple[Hit, pl.DataFrame] | None:
-    """A NaN gradient norm in records whose loss is finite, twice or to the end; with the loss rows beside it."""
+    """What is NaN in records whose loss is finite, twice or to the end; with the loss rows beside it."""
     keys = ["source", "attempt", "seq"]
     bad = grads.rows["value"].is_nan()
     beside = loss.finite.join(grads.rows.filter(bad), on=keys, how="semi", maintain_order="left")
