@@ -200,7 +200,8 @@ def _left(found: Together, limits: Disagree) -> Parted | None:
         return None
     onset = onset_of(own, low, low + int(high[0]) + 1, float(np.median(own[: low + 1])), sd)
     before = float(np.median(own[:onset])) if onset else 0.0
-    if onset < limits.steps // 2 or float((own[onset:] > before + size / 4).mean()) < limits.parted:
+    apart = before + min(size / 4, limits.clear * sd)  # a drift is apart from its noise long before it is far
+    if onset < limits.steps // 2 or float((own[onset:] > apart).mean()) < limits.parted:
         return None
     return Parted(found, "own", odd, onset, float(np.exp(min(700.0, abs(last[odd])))))
 

@@ -108,3 +108,19 @@ def test_a_learning_rate_that_one_rank_has_alone_names_the_rank(tmp_path: Path, 
     verdict = report(written(tmp_path, files)).verdict
     assert verdict.cause == cause
     assert verdict.culprits == ((2,) if cause else ())
+
+
+@pytest.mark.parametrize(("drift", "cause"), [(0.012, "ranks_parted"), (0.0, "")])
+def test_a_rank_whose_loss_drifts_away_slowly_is_named(tmp_path: Path, drift: float, cause: str) -> None:
+    files = {
+        f"rank{rank}.csv": "step,loss\n"
+        + "".join(
+            f"{n},{2.5 - 0.005 * n + 0.002 * ((n * 7 + rank * 3) % 5 - 2) + drift * max(0, n - 40) * (rank == 3):.5f}\n"
+            for n in range(1, 101)
+        )
+        for rank in range(4)
+    }
+    verdict = report(written(tmp_path, files)).verdict
+    assert verdict.cause == cause
+    assert verdict.culprits == ((3,) if cause else ())
+    assert not cause or 41 <= (verdict.onset.step or 0) <= 45
