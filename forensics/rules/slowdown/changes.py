@@ -25,6 +25,7 @@ from forensics.rules.kit import (
     rule,
 )
 from forensics.rules.slowdown.hardware import gpu_clocks_throttled
+from forensics.rules.slowdown.recompiles import recompiling
 from forensics.rules.slowdown.traces.grew import GREW
 from forensics.values import replace
 
@@ -212,7 +213,7 @@ def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
         yield _of(step_time_ramp, one, change, title, severity=grave, numbers=numbers, next=("forensics memory RUN",))
 
 
-@rule("SLO030 stalls-more-frequent", "metrics checkpoints progress spans")
+@rule("SLO030 stalls-more-frequent", "metrics checkpoints progress spans events")
 def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
     """Find the clock whose stalls add most."""
     for one, change in filter(None, [gravest(run, cfg, "stalls", "pauses")]):
@@ -224,6 +225,6 @@ def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
             change,
             f"from step {one.at(change.first)} on, {words} and add {100 * added:.0f} % of time",
             severity=severity_of(one, change, cfg),
-            cause="periodic_pauses" if change.period else "stalls",
+            cause="periodic_pauses" if change.period else "recompiles" if recompiling(run) else "stalls",
             numbers={"added": added, "z": change.z, "lost": one.lost(change), "period_steps": change.period},
         )

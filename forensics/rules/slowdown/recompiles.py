@@ -44,6 +44,13 @@ def recompiles(run: Run, cfg: Recompiles) -> Findings:
             return
 
 
+def recompiling(run: Run) -> bool:
+    """Whether a log says that it recompiled often, and single slow steps take much of the time."""
+    least = run.threshold(Recompiles)
+    told = run.scan("events").filter(pl.col("code").is_in(telling("recompiled"))).collect()
+    return told.height >= least.many and _share(run) >= least.burst
+
+
 def _share(run: Run) -> float:
     """The share of the time that single slow steps take in the clock that has most of it."""
     return max((share_of_time(one.steady.seconds, one.steady.excess > 0) for one in paced(run)), default=0.0)

@@ -374,3 +374,16 @@ def test_saves_that_are_as_long_as_many_steps_are_a_warning_below_what_is_an_err
     times = [t + (0.2 * steps if i % every == 1 and i > 1 else 0) for i, t in enumerate(noisy(210, 0.2, 51))]
     hits = found(printed_run("step_time_s", times, saves=range(every, 210, every)))
     assert [f.severity for f in hits] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(("told_of", "cause"), [(8, "recompiles"), (7, "stalls")])
+def test_stalls_beside_many_recompilations_are_theirs(told_of: int, cause: str) -> None:
+    times = noisy(150, 0.5, 3, 0.01)
+    for place in (78, 80, 87, 91, 93, 99, 109, 113, 115, 119, 122, 123, 125, 126, 128, 130, 131, 136, 138, 143, 149):
+        times[place] = 3.0
+    lines = [
+        {"source": "run.log", "seq": n, "line": n, "code": "dynamo-recompile", "text": "x"} for n in range(told_of)
+    ]
+    run = printed_run("step_time", times)
+    both = run_of("run", {"metrics": run.collect("metrics"), "events": pl.DataFrame(lines)})
+    assert [f.cause for f in stalls_more_frequent(both)] == [cause]
