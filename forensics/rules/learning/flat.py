@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, floor, log
 
 from msgspec import Struct
@@ -46,7 +47,8 @@ class Flat(Struct, frozen=True):
     A run spans `steps`, or `epochs` where that is what it counts: a model learns something of data seen ten times.
     A loss that rose threefold (`most_rise`) does not bounce: a curriculum of four stages raised a healthy one 5.5-fold.
     A loss over pairs is that of a guess within `exact` of the logarithm of a power of two, as batches have; one level
-    in sixty is. `by_heart` is the loss that two examples reach within 200 steps where loop, loss and model are right.
+    in sixty is. Many trained models have losses near ln(2): `coin` bounds both ends of one that knows nothing.
+    `by_heart` is the loss that two examples reach within 200 steps where loop, loss and model are right.
     """
 
     records: int = 100
@@ -57,6 +59,7 @@ class Flat(Struct, frozen=True):
     ever: float = 0.08
     fresh: float = 3.0
     near: float = 0.02
+    coin: float = 0.005
     noise: float = 0.1
     scores: int = 10
     shown: float = 0.1
@@ -127,7 +130,9 @@ def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
     if trend.first >= cfg.fresh:
         return True
     chance = [log(k) for k in (*_CLASSES, *((stated,) if stated else ())) if k > 1]
-    return any(abs(level / of - 1) <= cfg.near for level in (trend.first, trend.last) for of in chance)
+    levels = (trend.first, trend.last)
+    near = any(abs(level / of - 1) <= cfg.near for level in levels for of in chance)
+    return near or all(abs(level / log(2) - 1) <= cfg.coin for level in levels)
 
 
 def _is_guess_of_pairs(level: float, cfg: Flat) -> bool:
@@ -165,7 +170,7 @@ def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> Fin
     return no_decrease.finding(
         f"{curve.raw_name} {what}: {number(trend.first)} at first, {number(trend.last)} at last",
         f"a fall of more than {max(cfg.least_fall, cfg.sigmas * trend.fall_error):.1%} would have shown"
-        f" over {trend.records} records",
+        f" over {trend.records} records{_usual(run, trend)}",
         proof(curve.row(0), curve.row(-1)),
         severity="warning" if sure else "info",
         confidence="medium" if sure else "low",
@@ -174,6 +179,14 @@ def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> Fin
     )
 
 
+def _usual(run: Run, trend: Trend) -> str:
+    """Say which losses are usual where a pretrained model is tuned, and this one is above them."""
+    usual = range_of("finetune_loss")
+    return f"; chat data give a pretrained model {usual.healthy}" if tuned(run) and trend.last > usual.hi else ""
+
+
+#: Settings that say among how many answers a model chooses.
+_SIZES = ("vocabulary", "classes")
 #: Vocabulary sizes of widely used tokenizers, as their model cards give them.
 _USUAL = (30522, 32000, 32064, 49152, 50257, 50304, 65536, 100352, 128256, 151936, 152064, 256000, 262144)
 
@@ -192,19 +205,19 @@ class Uniform(Struct, frozen=True):
 
 @rule("LRN007 loss-at-uniform", "metrics facts", cause="uniform_loss")
 def uniform_loss(run: Run, cfg: Uniform) -> Findings:
-    """Find whether the longest training loss never left ln(vocabulary)."""
+    """Find whether the longest training loss never left ln(vocabulary), or ln(classes)."""
     if reinforced(run):
         return
-    said = configured(run, "vocabulary")
-    size = int(said.number) if said is not None and said.number is not None and said.number > 1 else None
     one = max(losses(run), key=lambda loss: len(loss.curve), default=None)
     if one is None or one.trend is None or one.curve.ends_nonfinite or not is_flat(one.trend, FLAT):
         return
     curve, trend = one.curve, one.trend
-    vocab = _nearest(trend.last, size, cfg)
+    said = filter(None, map(partial(configured, run), _SIZES))
+    sizes = {int(one.number): one for one in said if one.number is not None and one.number > 1}
+    vocab = _nearest(trend.last, tuple(sizes), cfg)
     if vocab is None or trend.records < cfg.fewest or improved(run, curve, 1):
         return
-    known, mock = said if size else None, configured(run, "mock_data")
+    known, mock = sizes.get(vocab), configured(run, "mock_data")
     certain = known is not None and trend.records >= cfg.records and from_the_start(curve)
     mocked = mock is not None and mock.text.lower() not in _NOT_MOCKED
     yield uniform_loss.finding(
@@ -217,9 +230,9 @@ def uniform_loss(run: Run, cfg: Uniform) -> Findings:
     )
 
 
-def _nearest(level: float, size: int | None, cfg: Uniform) -> int | None:
-    near = cfg.near if size else cfg.near_guess
-    best = min((size,) if size else _USUAL, key=lambda v: abs(log(v) - level))
+def _nearest(level: float, sizes: tuple[int, ...], cfg: Uniform) -> int | None:
+    near = cfg.near if sizes else cfg.near_guess
+    best = min(sizes or _USUAL, key=lambda v: abs(log(v) - level))
     return best if abs(log(best) / level - 1) <= near else None
 
 

@@ -269,3 +269,11 @@ def test_the_loss_of_a_dozen_epochs_at_chance_does_not_fall(epochs: int, score: 
         if value is not None
     ]
     assert [f.severity.value for f in no_decrease(run_of("run", {"metrics": pl.DataFrame(rows)}))] == told
+
+
+@pytest.mark.parametrize(
+    ("level", "told"), [(0.6931, ["warning"]), (0.6964, ["warning"]), (0.6967, ["info"]), (0.6, ["info"])]
+)
+def test_a_loss_that_stays_at_the_cost_of_a_coin_has_learned_nothing(level: float, told: list[str]) -> None:
+    found = no_decrease(losses([level + n % 3 / 9999 for n in range(100)]))
+    assert [f.severity.value for f in found] == told
