@@ -107,10 +107,11 @@ _KEY = ("task", "metric", "filter")
 
 @rule("EVL017 eval-identical", "evals", severity="warning", cause="identical_results")
 def identical(run: Run) -> Findings:
-    """Report the first two files that follow each other in step and time and are equal in every metric."""
+    """Report the first two checkpoints that follow each other in step and time and are equal in every metric."""
     rows = run.collect("evals").filter(pl.col("value").is_finite())
-    files = {str(source): part.to_dicts() for (source,), part in rows.group_by("source", maintain_order=True)}
-    ordered = sorted(files.values(), key=lambda part: age(part[0]))
+    of_one = pl.coalesce(pl.format("{} {}", pl.col("model").fill_null(""), "step"), "source")
+    each = {str(key): part.to_dicts() for (key,), part in rows.group_by(of_one, maintain_order=True)}
+    ordered = sorted(each.values(), key=lambda part: age(part[0]))
     for before, after in pairwise(ordered):
         if (before[0]["model"], before[0]["step"]) == (after[0]["model"], after[0]["step"]):
             continue
