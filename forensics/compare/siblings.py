@@ -51,6 +51,11 @@ class Sibling(Struct, frozen=True):
         """Whether it failed."""
         return self.report.verdict.outcome is Outcome.FAILED
 
+    @property
+    def ill(self) -> bool:
+        """Whether it failed, or something of it is suspect."""
+        return self.failed or self.report.verdict.outcome is Outcome.SUSPECT
+
 
 def notes(every: Sequence[Sibling]) -> Iterator[str]:
     """Say in a line each what the runs of a place tell of each other; nothing of one run, or of too many."""
@@ -59,8 +64,8 @@ def notes(every: Sequence[Sibling]) -> Iterator[str]:
     for first, second in combinations(every, 2):
         if first.failed != second.failed:
             yield from _one_failed(*((first, second) if first.failed else (second, first)))
-        elif first.failed and first.report.verdict.shape is second.report.verdict.shape:
-            yield from _both_failed(first, second)
+        elif first.ill and second.ill and first.report.verdict.shape is second.report.verdict.shape:
+            yield from _both_ill(first, second)
         elif not first.failed:
             yield from _none_failed(first, second)
     yield from _left(every)
@@ -81,7 +86,7 @@ def _one_failed(bad: Sibling, good: Sibling) -> Iterator[str]:
         yield f"{bad.name} failed and {good.name} did not, {alike}"
 
 
-def _both_failed(first: Sibling, second: Sibling) -> Iterator[str]:
+def _both_ill(first: Sibling, second: Sibling) -> Iterator[str]:
     found = _differences(first, second)
     told = _telling("early", found)
     if found:
@@ -149,8 +154,8 @@ def _devices(run: Run) -> float | None:
 
 def _left(every: Sequence[Sibling]) -> Iterator[str]:
     """Name the checks that nobody made where each run failed to train."""
-    shapes = {one.report.verdict.shape for one in every if one.failed}
-    if not all(one.failed for one in every) or not shapes <= {Shape.NAN, Shape.LEARNING}:
+    shapes = {one.report.verdict.shape for one in every if one.ill}
+    if not all(one.ill for one in every) or not shapes <= {Shape.NAN, Shape.LEARNING}:
         return
     tried = {d.name for first, second in combinations(every, 2) for d in audit(first.run, second.run).differences}
     left = [words for concept, when, _, words in _table() if when == "untried" and concept not in tried]

@@ -71,6 +71,15 @@ def test_a_second_failure_tells_which_change_came_too_soon(notes: Notes, old: st
     assert told in notes(pair(SETTINGS.replace(old, new), BLOWN))
 
 
+@pytest.mark.parametrize(("second", "hits"), [(2.31, True), (0.9, False)])
+def test_two_runs_that_did_not_learn_tell_which_change_came_too_soon(notes: Notes, second: float, hits: bool) -> None:
+    flat, other = (steps(120, loss=noisy(falling(2.31, to), 0.002), gnorm=spread(0.5)) for to in (2.31, second))
+    end, classes = "Training complete.\n", "num_classes: 10\nmicro_batch_size: "
+    text = notes(pair(classes + "4\n", other + end, flat + end, of=classes + "2\n"))
+    assert ("settings were tuned before the baseline works" in text) is hits
+    assert ("all 2 runs fail; not tried yet" in text) is hits
+
+
 def test_checks_that_nobody_made_are_listed_once_all_runs_failed(notes: Notes) -> None:
     text = notes(pair(SETTINGS.replace("0.00002", "0.000002"), BLOWN))
     assert "all 2 runs fail; not tried yet: clipping at 1.0, fp32, two examples learned by heart" in text
