@@ -17,7 +17,7 @@ from forensics.case.checkpoints import known
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import places, row_of_exception, words_of
 from forensics.case.errors.raised import died_in, raised_in
-from forensics.case.series import metric_names
+from forensics.case.series import metric_names, metric_records
 from forensics.case.settings import settings
 from forensics.case.trainers import trainers
 from forensics.case.world import world
@@ -51,7 +51,7 @@ class Situation(Struct, frozen=True):
     """What conditions ask for.
 
     `names` are those of the run's metrics. `on` is the backend or `unknown`, whose memory it is, `ranks`, `saves`,
-    `no_snapshot` and the like; `line` is the error line.
+    `no_snapshot`, `untrained` and the like; `line` is the error line.
     """
 
     on: frozenset[str]
@@ -192,6 +192,7 @@ def _situation(
         "saves": (saves := not known(run).is_empty()),
         "no_saves": not saves,
         "no_snapshot": not snapshots(run),
+        "untrained": metric_records(run).filter("trains").head(1).collect().is_empty(),
         "at_once": before < _LATER,
         "later": before >= _LATER,
         "begun": before == 1,

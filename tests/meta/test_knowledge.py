@@ -126,6 +126,7 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
         "saves",
         "no_saves",
         "no_snapshot",
+        "untrained",
         "own_code",
         "no_own_code",
         "a_trainer",

@@ -200,3 +200,13 @@ def test_a_watchdog_that_stood_still_is_tried_without_the_path_from_gpu_to_gpu(t
     assert "export NCCL_P2P_DISABLE=1" in told(written(tmp_path, {"train.log": steps(9, loss=falling(3, 2)) + line}))
     hung = "".join(timed_out(rank, 9) for rank in (0, 1, 3))
     assert "NCCL_P2P_DISABLE" not in told(written(tmp_path, {"train.log": STEPS + hung}))
+
+
+@pytest.mark.parametrize(("trained", "asked"), [("", True), (steps(8, loss=falling(2.3, 1.9)), False)])
+def test_a_limit_before_any_step_asks_whether_the_ranks_waited_for_each_other(
+    tmp_path: Path, trained: str, *, asked: bool
+) -> None:
+    stopped = "slurmstepd: error: *** JOB 4711 ON node01 CANCELLED AT 2026-03-04T13:00:00 DUE TO TIME LIMIT ***\n"
+    text = told(written(tmp_path, {"job.out": f"world_size 16, waiting for all ranks\n{trained}{stopped}"}))
+    assert ("TORCH_DISTRIBUTED_DEBUG=DETAIL" in text) is asked
+    assert "with a longer time limit" in text
