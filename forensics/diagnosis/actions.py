@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+import polars as pl
 from msgspec import Struct
 
 from forensics.action import Action, Setting
@@ -51,7 +52,7 @@ class Situation(Struct, frozen=True):
     """What conditions ask for.
 
     `names` are those of the run's metrics. `on` is the backend or `unknown`, whose memory it is, `ranks`, `saves`,
-    `no_snapshot`, `untrained` and the like; `line` is the error line.
+    `no_snapshot`, `untimed` and the like; `line` is the error line.
     """
 
     on: frozenset[str]
@@ -185,6 +186,7 @@ def _situation(
     values["fix"] = values.get("changed") or (filled(fixing.fix, values) if fixing is not None else "") or ""
     device = backend(run) or _UNKNOWN
     by_trainers = frozenset(one.name for one in trainers(run))
+    trained = not metric_records(run).filter("trains").head(1).collect().is_empty()
     states = {
         "a_trainer": bool(by_trainers),
         "no_trainer": not by_trainers,
@@ -192,7 +194,8 @@ def _situation(
         "saves": (saves := not known(run).is_empty()),
         "no_saves": not saves,
         "no_snapshot": not snapshots(run),
-        "untrained": metric_records(run).filter("trains").head(1).collect().is_empty(),
+        "untrained": not trained,
+        "untimed": trained and run.scan("metrics").filter(pl.col("t_ns").is_not_null()).head(1).collect().is_empty(),
         "at_once": before < _LATER,
         "later": before >= _LATER,
         "begun": before == 1,

@@ -127,6 +127,7 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
         "no_saves",
         "no_snapshot",
         "untrained",
+        "untimed",
         "own_code",
         "no_own_code",
         "a_trainer",

@@ -210,3 +210,14 @@ def test_a_limit_before_any_step_asks_whether_the_ranks_waited_for_each_other(
     text = told(written(tmp_path, {"job.out": f"world_size 16, waiting for all ranks\n{trained}{stopped}"}))
     assert ("TORCH_DISTRIBUTED_DEBUG=DETAIL" in text) is asked
     assert "with a longer time limit" in text
+
+
+@pytest.mark.parametrize(("stamp", "asked"), [("", True), ("2026-03-04 12:{:02}:00,000 - INFO - ", False)])
+def test_a_limit_behind_steps_without_a_time_asks_when_the_last_one_was(
+    tmp_path: Path, stamp: str, *, asked: bool
+) -> None:
+    trained = "".join(f"{stamp.format(n)}step {n} loss {2.3 - n / 99:.4f}\n" for n in range(40, 60))
+    stopped = "slurmstepd: error: *** JOB 4711 ON node01 CANCELLED AT 2026-03-04T13:00:00 DUE TO TIME LIMIT ***\n"
+    text = told(written(tmp_path, {"job.out": trained + stopped}))
+    assert ("long before the limit the run hung" in text) is asked
+    assert "with a longer time limit" in text
