@@ -41,7 +41,7 @@ def _finding(hit: Hit, severity: Severity, *others: Row) -> Finding:
 
 def _masked(grads: RlSeries, loss: RlSeries) -> tuple[Hit, pl.DataFrame] | None:
     """What is NaN in records whose loss is finite, twice or to the end; with the loss rows beside it."""
-    keys = ["source", "attempt", "seq"]
+    keys = ["source", "attempt", "seq" if loss.rows["at"].has_nulls() else "at"]  # event files: a record each
     bad = grads.rows["value"].is_nan()
     beside = loss.finite.join(grads.rows.filter(bad), on=keys, how="semi", maintain_order="left")
     if not beside.height or (beside.height < 2 and not bad[-1]):

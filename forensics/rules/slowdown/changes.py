@@ -225,6 +225,6 @@ def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
             change,
             f"from step {one.at(change.first)} on, {words} and add {100 * added:.0f} % of time",
             severity=severity_of(one, change, cfg),
-            cause="periodic_pauses" if change.period else "recompiles" if recompiling(run) else "stalls",
+            cause="recompiles" if recompiling(run) else "periodic_pauses" if change.period else "stalls",
             numbers={"added": added, "z": change.z, "lost": one.lost(change), "period_steps": change.period},
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import nan
 
 import polars as pl
 import pytest
@@ -15,6 +16,7 @@ from forensics.knowledge.causes import causes
 from forensics.knowledge.ranges import ranges
 from forensics.model import Finding, Severity
 from forensics.registry import load
+from forensics.rules.rl.hidden_nan import hidden_nan
 from forensics.stats.trend import together, trend_of
 from forensics.store.run import Run, run_of
 
@@ -379,3 +381,21 @@ def test_a_reward_that_is_lost_at_once_fell_there(at: int | None, onset: int) ->
     rows = {"reward": rewards, "kl": [0.01] * 160, "completions/mean_length": [200.0] * 160}
     only = [f for f in found(rl_run(rows)) if f.rule == "RLX009"]
     assert [f.onset.step for f in only] == [pytest.approx(onset, abs=1)]
+
+
+@pytest.mark.parametrize(("lost", "told"), [(6, ["kl"]), (9, ["kl"]), (99, [])])
+def test_what_an_event_file_holds_in_records_of_their_own_is_laid_side_by_side_by_its_step(
+    lost: int, told: list[str]
+) -> None:
+    values: dict[str, Callable[[int], float]] = {
+        "frac_reward_zero_std": lambda _: 0.2,
+        "loss": lambda _: 0.01,
+        "kl": lambda n: nan if n >= lost else 0.02,
+    }
+    rows = [
+        {"source": "events", "seq": 9 * n + place, "step": n, "name": name, "raw_name": name, "value": value(n)}
+        for n in range(10)
+        for place, (name, value) in enumerate(values.items())
+    ]
+    found = list(hidden_nan(run_of("run", {"metrics": pl.DataFrame(rows)})))
+    assert [f.title.split()[0] for f in found] == told
