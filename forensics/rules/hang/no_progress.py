@@ -17,7 +17,7 @@ from forensics.case.rank_spans import ranks_text
 from forensics.case.series import metric_records
 from forensics.knowledge.errors import telling
 from forensics.rules._errors import of_failure
-from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, event_evidence, proof, rule
+from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, Severity, event_evidence, proof, rule
 from forensics.values import replace
 
 _NS = 1e9
@@ -96,7 +96,8 @@ def log_silence(run: Run, cfg: Silence) -> Findings:
     for row in records.iter_rows(named=True):
         stop = next((f for f in stops if f.source == row["source"] and f.at > (row["line"] or 0)), None)
         if stop is not None and _gap_s(row, stop) > max(cfg.silence_s, cfg.intervals * _usual_s(row)):
-            yield _finding(row, of_failure(stop), _gap_s(row, stop), cfg, missed(run), sure=True)
+            told = _finding(row, of_failure(stop), _gap_s(row, stop), missed(run), sure=True)
+            yield told if _gap_s(row, stop) > cfg.surely_s else replace(told, severity=Severity.WARNING)
             return
     if not any(f.source in records["source"] for f in stops):
         yield from _elsewhere(records, stops[-1], cfg, missed(run))
@@ -127,7 +128,7 @@ def _talking(run: Run, records: pl.DataFrame, cfg: Silence) -> Findings:
         if end is None or not least_s < gap_s < cfg.longest_s or _evaluated(run, row):
             continue
         words = Evidence(end["source"], Locator(line=end["line"]), end["text"], t_ns=end["t_ns"])
-        yield _finding(row, words, gap_s, cfg, (), sure=False)
+        yield _finding(row, words, gap_s, (), sure=False)
         return
 
 
@@ -145,7 +146,7 @@ def _elsewhere(records: pl.DataFrame, stop: Failure, cfg: Silence, absent: tuple
         gap_s = _gap_s(row, stop)
         zones = min(gap_s % _ZONE_S, -gap_s % _ZONE_S)
         if gap_s > max(cfg.surely_s, cfg.intervals * _usual_s(row)) and zones > cfg.silence_s:
-            yield _finding(row, of_failure(stop), gap_s, cfg, absent, sure=False)
+            yield _finding(row, of_failure(stop), gap_s, absent, sure=False)
 
 
 def _gap_s(row: dict[str, Any], stop: Failure) -> float:
@@ -173,9 +174,8 @@ def _records(run: Run, fewest: int) -> pl.DataFrame:
     return ends.filter(pl.col("count") >= fewest).collect()
 
 
-def _finding(
-    row: dict[str, Any], end: Evidence, gap_s: float, cfg: Silence, absent: tuple[int, ...], *, sure: bool
-) -> Finding:
+def _finding(row: dict[str, Any], end: Evidence, gap_s: float, absent: tuple[int, ...], *, sure: bool) -> Finding:
+    """Tell of a gap behind the last record up to an end that stands in its own log (`sure`), or elsewhere."""
     usual_s = _usual_s(row)
     words = f"last training record: step {row['step']}"
     whom = f"; the others wait for {ranks_text(absent)}" if absent else ""
@@ -187,7 +187,7 @@ def _finding(
         proof(last, end),
         Onset(step=row["step"], t_ns=t_ns, rank=absent[0] if len(absent) == 1 else None, step_lo=row["step"]),
         culprits=absent,
-        severity="error" if gap_s > cfg.surely_s else "warning",
+        severity="error",
         confidence="medium" if sure else "low",
         numbers={"gap_s": gap_s, "usual_s": usual_s},
     )

@@ -238,7 +238,6 @@ def test_a_scale_that_collapses_under_its_short_name_is_told_as_the_cause(tmp_pa
     assert verdict.cause == "loss_scale_collapse"
 
 
-
 def test_a_size_is_shown_with_the_unit_that_it_was_made_to(tmp_path: Path) -> None:
     (leak,) = [one for one in judged(tmp_path, {"train.log": growing("mem_mb {v}")}).findings if one.shape is Shape.OOM]
     assert leak.evidence[0].quote == "mem_mb = 3.90625 GiB at step 0"
