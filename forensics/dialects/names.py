@@ -180,6 +180,8 @@ def measured(printed: str, units: Collection[str], values: Callable[[], Sequence
     factor = _units("bytes").get(unit)
     if factor is not None and words in _sizes():
         return Name(_sizes()[words], factor)
+    if factor is None and unit and words in _roles("sized"):
+        return Name(f"{printed} ({unit})")  # no size: what else it may be is not asked for
     factor = _units("time").get(unit)
     if factor is not None and words in _roles("each_time"):
         return Name(_roles("each_time")[words] if is_each_time(values()) else canonical(printed).canonical, factor)

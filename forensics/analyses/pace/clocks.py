@@ -38,10 +38,10 @@ _PARTS = PaceName("parts", "step", 1.0, 98)
 _BAR = PaceName("time", "step", 1.0, 150)  # behind every name, and every average that was taken apart
 _TRACE = PaceName("time", "step", 1.0, 160)  # behind these too: a trace is of few steps, and of a run that was watched
 _UNNAMED = {"wall": "the time between records", "parts": "the sum of the parts of a step"}
-#: A difference of so many ticks is right to 2.5, 6, 12 and 25 %; where fewer than 30 records are left the next shows a
-#: change of level sooner. Of 30 slow logs of 36 to 200 records in whole seconds 8 are told, and 3 were without the last
-#: two; of 60 even ones with evaluations and up to 30 % of noise none is.
-_TICKS, _FEW = (40, 16, 8, 4), 30
+#: A difference of so many ticks is right to 2.5, 6, 12 and 25 %; where fewer records are left than beside it the next
+#: shows a change of level sooner. Of 30 slow logs of 36 to 200 records in whole seconds 7 are told, and 3 were without
+#: the last two; of 60 even ones with evaluations and up to 30 % of noise none is.
+_TICKS = ((40, 30), (16, 20), (8, 20), (4, 0))
 _FREE = 2  # saves without a cost, which show that a save has none
 _ALIKE = 0.9  # of the time of the fastest slow record beside a save: others that take as long are as slow
 _GROUP = ["source", "attempt", "rank"]
@@ -306,13 +306,13 @@ def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:
     """One row for each forty ticks, where most rows are closer: a difference of fewer ticks is mostly rounding."""
     times_ns = rows["t_ns"].to_numpy()
     found = rows
-    for ticks in _TICKS:
+    for ticks, enough in _TICKS:
         least_ns = ticks * tick_s * 1e9
         if rows.height < 2 or median_of(np.diff(times_ns)) >= least_ns:
             return rows
         spans = np.floor((times_ns - times_ns.min()) / least_ns)
         found = where(rows, np.diff(spans, prepend=-1.0) != 0)
-        if found.height >= _FEW:
+        if found.height >= enough:
             break
     return found
 

@@ -42,7 +42,7 @@ _TOKEN = lazily(
     rf"|(?:(?:(?<![^\W\u3041-\ud7a3])(?<![.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND})"
     r"(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*(?:[dD][-+]\d+)?)?(?:[eE][-+]?\d+)?"
     r"|\.\d+(?:[eE][-+]?\d+|[dD][-+]\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
-    rf")(?P<unit>(?=\S){_UNIT}|{_UNIT}(?!\s*[:=/]))?(?![^\W\u3041-\ud7a3]|@|\.\d|-[A-Za-z])"
+    rf")(?P<unit>(?=\S){_UNIT}|{_UNIT}(?!\s*[:=/]|\s+[-+]?[\d.]))?(?![^\W\u3041-\ud7a3]|@|\.\d|-[A-Za-z])"
 )
 #: A key right behind the name of the group that it begins.
 _INSIDE = lazily(r"(?P<group>[A-Za-z_]\w*) ?[:\[] ?(?P<key>[A-Za-z_]\w*) ?[:=]? ?$")

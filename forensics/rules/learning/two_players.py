@@ -31,10 +31,11 @@ class Won(Struct, frozen=True):
 @rule("LRN037 discriminator-wins", "metrics", severity="warning", confidence="medium", cause="discriminator_wins")
 def discriminator_wins(run: Run, cfg: Won) -> Findings:
     """Find the first discriminator that is not fooled any more beside a generator whose loss stays high."""
-    for winner in _losses_of(run, "loss_of_discriminator", cfg):
+    losers = _losses_of(run, holding(run, "loss_of_generator"), cfg)
+    for winner in _losses_of(run, holding(run, "loss_of_discriminator"), cfg):
         wins, count = winner["value"].to_numpy(), max(1, int(cfg.end * winner.height))
         source = winner["source"][0]
-        loser = next((one for one in _losses_of(run, "loss_of_generator", cfg) if one["source"][0] == source), None)
+        loser = next((one for one in losers if one["source"][0] == source), None)
         if loser is None or wins[-count:].min() < 0 or median_of(wins[-count:]) >= cfg.won:
             continue
         level, open_game = median_of(loser["value"].to_numpy()[-count:]), np.flatnonzero(wins >= cfg.open)
@@ -52,8 +53,8 @@ def discriminator_wins(run: Run, cfg: Won) -> Findings:
         return
 
 
-def _losses_of(run: Run, means: str, cfg: Won) -> list[pl.DataFrame]:
+def _losses_of(run: Run, means: pl.Expr, cfg: Won) -> list[pl.DataFrame]:
     """The finite losses of one player that are long enough, of each source, attempt, rank and name by itself."""
-    rows = counted(run, holding(run, means)).filter(pl.col("value_class") == "finite")
+    rows = counted(run, means).filter(pl.col("value_class") == "finite")
     found = rows.with_columns(at=pl.coalesce("gstep", "step")).sort("source", "seq").collect()
     return [one for one in found.partition_by(*SERIES, "name", maintain_order=True) if one.height >= cfg.records]

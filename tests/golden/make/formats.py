@@ -319,7 +319,7 @@ def _hosts() -> Iterator[Made]:
         Label(
             "suspect",
             "slowdown",
-            ("slow_steps", "clock_throttling"),
+            ("slow_steps", "clock_throttling", "thermal_throttling"),
             onset=61,
             within=4,
             says=("clock", "temperature", "throttl"),

@@ -92,4 +92,4 @@ def test_a_score_may_be_named_by_its_split_alone(tmp_path: Path, line: str, *, i
 def test_the_name_of_a_metric_begins_a_headline_as_it_is_printed(tmp_path: Path) -> None:
     rises = (20.0, 40.0, 60.0, 55.0, 40.0, 30.0, 20.0)
     report = judged(tmp_path, loss=(2.4, 1.1, 0.6, 0.5, 0.4, 0.3, 0.2), mIoU=rises)
-    assert report.verdict.headline.startswith("mIoU fell from 60 ")
+    assert report.verdict.headline.startswith("mIoU fell from 55 ")
