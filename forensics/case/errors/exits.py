@@ -51,10 +51,11 @@ class Exit(Struct, frozen=True):
 
 
 class Exits(Struct, frozen=True):
-    """All ends that were told; `ended_alive`: the launcher ended workers that it lists nowhere."""
+    """All ends that were told; `ended_alive`: the launcher ended workers, those of `ended_pids` among them."""
 
     by_rank: Mapping[int, Exit]
     ended_alive: bool = False
+    ended_pids: frozenset[int] = frozenset()
 
     @property
     def listed(self) -> Mapping[int, Exit]:
@@ -96,14 +97,16 @@ def exits(run: Run) -> Exits:
     tables = any(row["code"] == FAILURE for row, _ in told)
     tried = attempts(run)
     found: dict[int, Exit] = {}
-    ended_alive = False
+    ended_alive, ended_pids = False, set[int]()
     for row, attrs in told:
         # under torchrun a task of srun is an agent and no rank
         if (tables and row["code"] in telling("exit_of_tasks")) or of_later_group(run, row["source"], row["line"]):
             continue
         if tried.is_over(row["source"], line=row["line"], t_ns=row["t_ns"]):
             continue
-        ended_alive |= row["code"] in telling("ended_alive")
+        if row["code"] in telling("ended_alive"):
+            ended_alive = True
+            ended_pids |= {int(pid) for pid in (attrs.get("pid", ""),) if pid.isdigit()}
         since = lost.get(row["source"])
         after_loss = since is not None and row["line"] is not None and row["line"] > since
         for end in _ends(row, attrs):
@@ -116,7 +119,7 @@ def exits(run: Run) -> Exits:
             first.rank, first.code, first.pid, forced=str(first.pid) in forced, source=first.source, line=first.line,
             quote=first.quote, local_rank=first.local_rank, listed=False,
         )  # fmt: skip
-    return Exits(found, ended_alive)
+    return Exits(found, ended_alive, frozenset(ended_pids))
 
 
 def _ends(row: Mapping[str, Any], attrs: Mapping[str, str]) -> Iterator[Exit]:

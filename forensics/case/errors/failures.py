@@ -14,12 +14,14 @@ import polars as pl
 from forensics.case.end_markers import SURVIVED_STEPS, Mark, Marks, ends_the_log, last_lines, marks_of
 from forensics.case.endings import ending
 from forensics.case.errors._failure import Failure
+from forensics.case.errors.exits import exits
 from forensics.case.errors.judged import CUT, judged
 from forensics.case.errors.kinds import Weight
 from forensics.case.last_steps import same_process
 from forensics.case.processes.attempts import Attempts, attempts
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import by_id, telling
+from forensics.knowledge.signals import signal_of
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -51,12 +53,14 @@ def failures(run: Run) -> tuple[Failure, ...]:
     ended_from_outside = any(f.weight == Weight.STOP for f in found)
     stopped = tried.judged.number > 0 and ended_from_outside
     reached = (stopped or any(f.caught for f in found)) and ending(run).reach.is_reached
+    torn_down = _was_torn_down(run, found)
     ended_by_itself = all(is_kind(f.cause, "ending") for f in found)
 
     def why(failure: Failure) -> str:
         if failure.at < taken_back.get((failure.source, failure.code), -1):
             return "freed"
-        if ended_by_itself:  # an error that ended the program would stand above
+        sent_by_launcher = failure.weight == Weight.STOP and torn_down and failure.rank not in torn_down
+        if sent_by_launcher or ended_by_itself:  # an error that ended the program would stand above
             return "teardown"
         if _is_over(failure, trains=bool(end.steps), ended_from_outside=ended_from_outside):
             return "progress"
@@ -91,6 +95,18 @@ def _is_over(failure: Failure, *, trains: bool, ended_from_outside: bool) -> boo
     """Whether a wait at the end of a log is over: who trains has met all others, and got what it waited for."""
     joins = failure.code in telling("joining")
     return (trains or (joins and ended_from_outside)) and (joins or failure.code in telling("waiting"))
+
+
+def _was_torn_down(run: Run, found: Sequence[Failure]) -> frozenset[int]:
+    """Ranks that ended by themselves before their launcher ended the others, which then tell of a signal.
+
+    None where no rank did, or where somebody else than a worker tells of a signal: that one came from outside.
+    """
+    told = exits(run)
+    if not told.ended_alive or any(f.weight == Weight.STOP and f.rank is None for f in found):
+        return frozenset()
+    ways = {rank: signal_of(end.code) for rank, end in told.by_rank.items() if end.pid not in told.ended_pids}
+    return frozenset(rank for rank, signal in ways.items() if signal is None or signal.way != "asked")
 
 
 def _left_behind(failure: Failure, tried: Attempts, end: Marks, *, reached: bool) -> bool:

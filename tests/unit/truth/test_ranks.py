@@ -159,3 +159,24 @@ def test_ranks_that_run_out_of_memory_together_are_all_named_and_a_later_one_is_
     times = {rank: "2026-05-01 10:00:01,000 " if rank == 1 else "2026-05-01 10:00:09,000 " for rank in range(4)}
     ordered = {f"rank{rank}.log": [times[rank] + line for line in dead] for rank in range(4)}
     assert judged(tmp_path / "ordered", ordered).verdict.culprits == (1,)
+
+
+@pytest.mark.parametrize(
+    ("agent", "shape"),
+    [
+        ("Sending process 11 closing signal SIGTERM", Shape.CRASH),
+        ("Sending process 12 closing signal SIGTERM", Shape.STOPPED),  # nobody ended by itself
+        ("Received 15 death signal, shutting down workers\nSending process 11 closing signal SIGTERM", Shape.STOPPED),
+    ],
+)
+def test_a_signal_that_the_launcher_sent_after_another_rank_had_died_stops_no_run(
+    tmp_path: Path, agent: str, shape: Shape
+) -> None:
+    records = [f"step {at} loss {3 - at / 100:.2f}" for at in range(1, 40)]
+    died = "torch.distributed.elastic.multiprocessing.api: failed (exitcode: 1) local_rank: 1 (pid: 12) of binary: py"
+    files = {
+        "rank0.log": [*records, "[rank: 0] Received SIGTERM: 15"],
+        "rank1.log": records,
+        "torchrun.log": [*agent.split("\n"), died],
+    }
+    assert judged(tmp_path, files).verdict.shape is shape
