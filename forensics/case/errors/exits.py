@@ -63,6 +63,12 @@ class Exits(Struct, frozen=True):
         return {rank: end for rank, end in self.by_rank.items() if end.listed}
 
     @property
+    def by_itself(self) -> frozenset[int]:
+        """Ranks that ended by a code or a signal of their own, and were not ended by the launcher."""
+        ways = {rank: signal_of(end.code) for rank, end in self.by_rank.items() if end.pid not in self.ended_pids}
+        return frozenset(rank for rank, signal in ways.items() if signal is None or signal.way != "asked")
+
+    @property
     def left_out(self) -> frozenset[int]:
         """Ranks below a listed one on the same node, which a list of that node's failures leaves out."""
         highest: dict[int, int] = {}

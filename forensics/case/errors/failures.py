@@ -21,7 +21,6 @@ from forensics.case.last_steps import same_process
 from forensics.case.processes.attempts import Attempts, attempts
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import by_id, telling
-from forensics.knowledge.signals import signal_of
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -105,8 +104,7 @@ def _was_torn_down(run: Run, found: Sequence[Failure]) -> frozenset[int]:
     told = exits(run)
     if not told.ended_alive or any(f.weight == Weight.STOP and f.rank is None for f in found):
         return frozenset()
-    ways = {rank: signal_of(end.code) for rank, end in told.by_rank.items() if end.pid not in told.ended_pids}
-    return frozenset(rank for rank, signal in ways.items() if signal is None or signal.way != "asked")
+    return told.by_itself
 
 
 def _left_behind(failure: Failure, tried: Attempts, end: Marks, *, reached: bool) -> bool:

@@ -8,7 +8,7 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.origin import is_disputed, unexplained_exit
 from forensics.analyses.hang.stacks import stacks
 from forensics.analyses.memory.host_deaths import KILLED
-from forensics.case.errors.exits import NONZERO
+from forensics.case.errors.exits import NONZERO, exits
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, death_of
 from forensics.case.errors.launchers import GroupEnd, group_ends
@@ -75,7 +75,8 @@ def peer_lost(run: Run) -> Findings:
     told = report(*(f.cause for f in found), said=tuple(f.quote for f in found) if is_alone else ())
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
-    named = silent if victims and len(silent) < len(victims) else ()
+    alone = tuple(exits(run).by_itself - victims)
+    named = silent if victims and len(silent) < len(victims) else alone if victims and len(alone) == 1 else ()
     held = any(rank in stacks(run) and stacks(run)[rank].inside for rank in ranks_of(found))
     yield peer_lost.finding(
         told.title + when(onset),

@@ -180,3 +180,18 @@ def test_a_signal_that_the_launcher_sent_after_another_rank_had_died_stops_no_ru
         "torchrun.log": [*agent.split("\n"), died],
     }
     assert judged(tmp_path, files).verdict.shape is shape
+
+
+def test_the_rank_that_died_by_itself_is_whom_its_peer_misses(tmp_path: Path) -> None:
+    records = [f"step {at} loss {3 - at / 100:.2f}" for at in range(1, 40)]
+    reset = "RuntimeError: [gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:5518: Connection reset by peer"
+    files = {
+        "rank0.log": [*records, "[rank: 0] Received SIGTERM: 15", *TRACEBACK, reset],
+        "rank1.log": records,
+        "torchrun.log": [
+            "torch.distributed.elastic.multiprocessing.api: Sending process 11 closing signal SIGTERM",
+            "torch.distributed.elastic.multiprocessing.api: failed (exitcode: -6) local_rank: 1 (pid: 12)",
+        ],
+    }
+    verdict = judged(tmp_path, files).verdict
+    assert (verdict.shape, verdict.culprits) == (Shape.CRASH, (1,))
