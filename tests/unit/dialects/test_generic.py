@@ -535,6 +535,7 @@ def test_a_line_of_some_records_is_one_of_its_own() -> None:
     assert len(series([line for at, line in enumerate(lines) if at != 7], "waiting")) == len(STEPS) - 1
     assert series([line for at, line in enumerate(lines) if at not in {7, 13}], "waiting") == []
     assert series([line for line in lines for _ in range(1 + line.startswith("queue"))], "waiting") == []
+    assert series([*lines[:8], lines[7], *lines[8:]], "waiting") == []
     assert series(wrapped("queue={v}, waiting=0.0{s}s, (0.0{s})"), "waiting") == []
 
 
@@ -989,6 +990,16 @@ def test_metrics_below_the_title_of_an_evaluation_are_held_out(title: str, piece
 @pytest.mark.parametrize("title", ["the loss of the validation", "value", "Epoch 3 of the test", "saved the best val"])
 def test_other_words_above_metrics_leave_them_as_they_are(title: str) -> None:
     assert series(of_splits("Train:", title), "eval_loss") == []
+
+
+def test_a_section_of_an_evaluation_ends_at_the_next_counter() -> None:
+    lines = [line for line in of_splits("Train:", "Val:") if line != "Train:"]
+    assert series(lines, "loss") == [(step, round(9 - step / 99, 3)) for step in STEPS]
+
+
+def test_cells_of_one_line_name_their_numbers_and_what_parts_a_head_from_its_message_none() -> None:
+    assert [slot.key for slot in slots("| loss | 2.3 |   | depth | 0.4 |")] == ["loss", "depth"]
+    assert [slot.key for slot in slots("12 | gpu | 2.31")] == ["", ""]
 
 
 def test_a_section_of_an_evaluation_ends_where_training_begins_again() -> None:
