@@ -52,13 +52,13 @@ def failures(run: Run) -> tuple[Failure, ...]:
     ended_from_outside = any(f.weight == Weight.STOP for f in found)
     stopped = tried.judged.number > 0 and ended_from_outside
     reached = (stopped or any(f.caught for f in found)) and ending(run).reach.is_reached
-    torn_down = _was_torn_down(run, found)
+    died_first = _died_first(run, found)
     ended_by_itself = all(is_kind(f.cause, "ending") for f in found)
 
     def why(failure: Failure) -> str:
         if failure.at < taken_back.get((failure.source, failure.code), -1):
             return "freed"
-        sent_by_launcher = failure.weight == Weight.STOP and torn_down and failure.rank not in torn_down
+        sent_by_launcher = failure.weight == Weight.STOP and died_first and failure.rank not in died_first
         if sent_by_launcher or ended_by_itself:  # an error that ended the program would stand above
             return "teardown"
         if _is_over(failure, trains=bool(end.steps), ended_from_outside=ended_from_outside):
@@ -96,7 +96,7 @@ def _is_over(failure: Failure, *, trains: bool, ended_from_outside: bool) -> boo
     return (trains or (joins and ended_from_outside)) and (joins or failure.code in telling("waiting"))
 
 
-def _was_torn_down(run: Run, found: Sequence[Failure]) -> frozenset[int]:
+def _died_first(run: Run, found: Sequence[Failure]) -> frozenset[int]:
     """Ranks that ended by themselves before their launcher ended the others, which then tell of a signal.
 
     None where no rank did, or where somebody else than a worker tells of a signal: that one came from outside.
