@@ -77,6 +77,7 @@ def peer_lost(run: Run) -> Findings:
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
     alone = tuple(exits(run).by_itself - victims)
     named = silent if victims and len(silent) < len(victims) else alone if victims and len(alone) == 1 else ()
+    onset = replace(onset, rank=named[0]) if len(named) == 1 else onset
     held = any(rank in stacks(run) and stacks(run)[rank].inside for rank in ranks_of(found))
     yield peer_lost.finding(
         told.title + when(onset),

@@ -194,4 +194,4 @@ def test_the_rank_that_died_by_itself_is_whom_its_peer_misses(tmp_path: Path) ->
         ],
     }
     verdict = judged(tmp_path, files).verdict
-    assert (verdict.shape, verdict.culprits) == (Shape.CRASH, (1,))
+    assert (verdict.shape, verdict.culprits, verdict.onset.rank) == (Shape.CRASH, (1,), 1)
