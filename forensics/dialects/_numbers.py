@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -12,6 +13,8 @@ SUFFIXES: Mapping[str, float] = MappingProxyType(
     {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
 )
 
+#: A duration as a clock shows it, in minutes and seconds or with the hours: `1:02:03`, `00:30`, `2m 3s`.
+CLOCKED = r"(?:\d{1,4}(?::[0-5]\d){1,2}(?:\.\d+)?|(?:\d{1,4}h ?)?\d{1,4}m ?[0-5]?\ds)"
 #: What Fortran writes of a double: `0.210D+01`.
 _FORTRAN = r"(?i)^([-+]?(?:\d+\.?\d*|\.\d+))d([-+]\d+)$"
 _POINTS = r"^([-+]?[1-9]\d{0,2})\.(\d{3})(?:,0*)?$"
@@ -37,6 +40,20 @@ def _spelled(text: pl.Expr) -> pl.Expr:
     )
 
 
+def seconds_of(clock: str) -> float:
+    """Give the seconds of a duration as a clock shows it: 3723 of `1:02:03`."""
+    parts = [*map(float, re.sub("[hm] ?", ":", clock).rstrip("s").split(":"))]
+    return sum(part * 60**power for power, part in enumerate(reversed(parts)))
+
+
+def _clocked(text: pl.Expr) -> pl.Expr:
+    """Read durations as a clock shows them, and all else as it is spelled."""
+    colons = text.str.replace_all("[hm] ?", ":").str.strip_suffix("s")
+    parts = pl.when(text.str.contains(rf"^{CLOCKED}$")).then(colons.str.split(":")).list.reverse()
+    read = [parts.list.get(power, null_on_oob=True).cast(pl.Float64, strict=False) * 60**power for power in range(3)]
+    return pl.when(parts.is_not_null()).then(pl.sum_horizontal(read)).otherwise(_spelled(text))
+
+
 def floats(text: pl.Series, *, comma: bool = False, points: bool = False) -> pl.Series:
     """Printed numbers as Float64; null stays null, what is no number becomes null, nan and ±inf are kept.
 
@@ -48,7 +65,7 @@ def floats(text: pl.Series, *, comma: bool = False, points: bool = False) -> pl.
     if comma:
         text = text.str.replace(_ONE_COMMA, "$1.$2")
     plain = text.cast(pl.Float64, strict=False)
-    for reader in (_without_commas, _spelled):
+    for reader in (_without_commas, _clocked):
         if plain.null_count() == text.null_count():
             return plain
         odd = plain.is_null() & text.is_not_null()

@@ -13,6 +13,7 @@ from math import isfinite, log2
 
 from forensics.dialects.spec import Name
 from forensics.io.tables import table_rows
+from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.stats.spread import median_of
 
@@ -25,6 +26,10 @@ _DEVICE = lazily(r"(?:system[./])?gpu[._/]\d{1,3}[._/]")
 #: `lr-AdamW`, `lr-SGD/pg1`, `lr-DecoupledAdamW/group0` of monitors of Lightning and Composer: the first group of the
 #: first optimizer, by the name of its class.
 _OF_OPTIMIZER = lazily(r"lr-\w+(?:/pg1|/group0)?")
+#: A unit or the data behind a name: `time (s)`, `acc (%)`, `loss (val)`.
+_IN_BRACKETS = lazily(r"(?P<bare>.*\S)\s*\((?P<inner>\w+|%)\)")
+#: `ms/step`, `s per batch`, `sec/Schritt`.
+_EACH = lazily(r"(?P<unit>\w+?)(?:/| ?per )(?P<counter>[^\W\d_]+)")
 #: Words for one thing in names of memories.
 _SHORT = {"memory": "mem", "allocated": "alloc", "max": "peak", "cuda": "gpu", "device": "gpu"}
 
@@ -152,7 +157,39 @@ def canonical(printed: str) -> Name:
             return Name(f"eval_{means.canonical}", means.scale)
         if not first or group == "own" or (group == "device" and means.canonical.endswith("_gib")):
             return means
-    return _by_words().get(_words(key)) or _sized(key) or Name(printed.strip())
+    name = _by_words().get(_words(key)) or _sized(key) or _each(key) or _bracketed(key)
+    return Name(printed.strip()) if name is None else name
+
+
+def _each(key: str) -> Name | None:
+    """The time of a step in the unit of a name: `ms/step`, `s per batch`; None where it is none."""
+    found = _EACH.fullmatch(key)
+    seconds = None if found is None else _units("time").get(found["unit"])
+    if found is None or seconds is None or not stands_for("counter_of_steps", found["counter"]):
+        return None
+    return Name("step_time_s", seconds)
+
+
+def _mean_loss(printed: str) -> Name | None:
+    """A loss whose name says over what it is a mean or a sum: `avg_val_loss`, `batch train loss`, `Loss_AVG`."""
+    words = _words(printed).split("_")
+    kept = [word for word in words if not stands_for("word_of_a_mean", word)]
+    name = table().get("_".join(kept)) or table().get(" ".join(kept)) if 0 < len(kept) < len(words) else None
+    return name if name is not None and name.canonical in {"loss", "eval_loss"} else None
+
+
+def _bracketed(key: str) -> Name | None:
+    """The meaning of a name behind which a unit or the data stands in brackets; None where it has none."""
+    found = _IN_BRACKETS.fullmatch(key)
+    if found is None:
+        return None
+    bare, inner = found["bare"], found["inner"]
+    if inner in _groups():
+        bare = f"{inner}/{bare}"
+    name, seconds = canonical(bare), _units("time").get(inner)
+    if seconds is not None:
+        return Name(name.canonical, name.scale * seconds) if name.canonical.endswith("_s") else None
+    return name if name.canonical != bare and (inner == "%" or inner in _groups()) else None
 
 
 def of_pair(printed: str, before: str) -> str:
@@ -176,7 +213,11 @@ def measured(printed: str, units: Collection[str], values: Callable[[], Sequence
     `units` are those that stand behind the numbers, empty where none does. Some short names mean something only where
     their numbers show it: an `rss` has a unit of bytes, a loss `scale` is a power of two, an `objective` falls.
     """
-    words, unit = _words(printed), next(iter(units)) if len(set(units)) == 1 else ""
+    unit = next(iter(units)) if len(set(units)) == 1 else ""
+    within = _IN_BRACKETS.fullmatch(printed.strip())
+    if not unit and within is not None and within["inner"] in _units("time"):
+        printed, unit = within["bare"], within["inner"]
+    words = _words(printed)
     factor = _units("bytes").get(unit)
     if factor is not None and words in _sizes():
         return Name(_sizes()[words], factor)
@@ -188,7 +229,7 @@ def measured(printed: str, units: Collection[str], values: Callable[[], Sequence
     for holds, holding in _HOLDING.items():
         if words in _roles(holds) and holding(values()):
             return Name(_roles(holds)[words])
-    name = canonical(printed)
+    name = _mean_loss(printed) or canonical(printed)
     if name.canonical.endswith("_s") and name.scale == 1.0:
         return Name(name.canonical, _units("time").get(unit, 1.0))
     return name
@@ -216,16 +257,25 @@ def to_gib(largest: float) -> float | None:
     return next((factor for least, most, factor in _SIZES if least < largest <= most), None)
 
 
+def is_duration(printed: str) -> bool:
+    """Whether a name is one of a time that passed: `time`, `Time elapsed`; the time that is left is none."""
+    return _words(printed).rpartition("_")[2] in _roles("each_time") or canonical(printed).canonical == "step_time_s"
+
+
 #: The largest loss scale is worth printing; a guidance or a weight may be a small power of two.
 _LEAST_SCALE = 16.0
 #: Of so many times that are measured anew one at least is below the one before; half of them are where none drifts.
 _ANEW = 10
 #: Dips of a time that grows all along: two or more, one in twenty.
 _FEWEST_DIPS, _DIPS = 2, 20
+#: A clock that is printed so often shows more than two times.
+_STAYING = 20
 #: A time of each step does not become so many times its first one without a dip.
 _GROWN = 10
 #: Fewer numbers show no course.
 _COURSE = 6
+#: The medians of so many numbers at either end of the first third, and how far the later one lies below the earlier.
+_FEWEST_BEGUN, _BEGUN = 2, 0.8
 #: So many numbers enumerate folds, classes or trials as often as steps.
 ENUMERATED = 12
 
@@ -237,10 +287,19 @@ def counts(values: Sequence[float], begins: Collection[int] = ()) -> bool:
 
 
 def falls(values: Sequence[float]) -> bool:
-    """Whether the last third of the finite values lies below the first, as that of what training makes small."""
+    """Whether the last third of the finite values lies below the first, as that of what training makes small.
+
+    Or within the first third the numbers fell by a fifth: a loss that rises later on is one, too.
+    """
     told = [value for value in values if isfinite(value)]
     third = len(told) // 3
-    return len(told) >= _COURSE and median_of(told[-third:]) < median_of(told[:third])
+    if len(told) < _COURSE or third == 0:
+        return False
+    if median_of(told[-third:]) < median_of(told[:third]):
+        return True
+    begun = told[:third]
+    part = third // 3
+    return part >= _FEWEST_BEGUN and 0 < median_of(begun[-part:]) < _BEGUN * median_of(begun[:part])
 
 
 def _are_powers(values: Sequence[float]) -> bool:
@@ -260,7 +319,13 @@ def is_each_time(values: Sequence[float]) -> bool:
     A clock falls where it starts again, to less than half; of a time that grows all along few are below the one before.
     """
     dips = sum(a / 2 < b < a for a, b in pairwise(values))
-    return is_anew(values) or (dips >= _FEWEST_DIPS and dips * _DIPS >= len(values))
+    return is_anew(values) or (dips >= _FEWEST_DIPS and dips * _DIPS >= len(values)) or _stays(values)
+
+
+def _stays(values: Sequence[float]) -> bool:
+    """Whether a time is the same in all records but for one or two rises, as no clock of so many records is."""
+    changes = [(a, b) for a, b in pairwise(values) if a != b]
+    return len(values) >= _STAYING and 0 < len(changes) <= _FEWEST_DIPS and values[0] > 0
 
 
 def is_since_start(values: Sequence[float]) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from forensics.dialects._numbers import CLOCKED
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
 from forensics.dialects.names import canonical, counts, falls, is_anew, measured, of_pair
@@ -29,7 +30,7 @@ from forensics.patterns import lazily
 
 _MAX_FIRST, _MAX_GAP = 120, 60
 _COUNT = r"[\d,]*\d"
-_RATE = lazily(r"[a-z]+/s(?:ec)?")
+_RATE = lazily(r"[a-z]+/[a-z]+")
 _UNNAMED = lazily(rf"[^0-9{LETTERS}]+")
 #: All of something, in percent.
 _WHOLE = 100
@@ -193,6 +194,8 @@ def _number(column: Column, group: str, *, points: bool) -> str:
         return _count(column.units, group, points=points) + r"(?:\.0+)?"
     if group == "rank":
         return r"(?P<rank>\d{1,6})"
+    if any(cell.is_clocked for cell in column.cells):
+        return rf"(?P<{group}>{CLOCKED})"
     suffixed = not column.units.isdisjoint(THOUSANDS)
     number = rf"(?P<{group}>{NS})" if suffixed else rf"(?P<{group}>{N})"
     if column.behind:
@@ -238,8 +241,8 @@ def _lead(column: Column, behind: str, *, first: bool) -> tuple[str, str]:
         and not set(shared) & set(SOURCE)
     ):
         return r"^\s*" + source(shared).removeprefix(r"\s*"), shared
-    if whole and not first and shared.strip() and column.key.split(" ")[-1] not in shared:
-        return source(shared), ""  # the key stands before another number
+    if whole and not first and shared and column.key.split(" ")[-1] not in shared and column.key:
+        return source(shared) if shared.strip() else r"\s+", ""  # the key stands before another number
     if column.behind:
         return ("" if first else r".*?"), column.behind
     clipped = re.split("[\x01-\x04]", shared)[-1] if first else shared

@@ -27,7 +27,8 @@ from forensics.dialects.learned.families import Column, Family, as_line, continu
 from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shape_of, slots
 from forensics.dialects.learned.nameless import nameless
-from forensics.dialects.learned.roles import last_word, roles_of
+from forensics.dialects.learned.roles import counts_batches, last_word, roles_of
+from forensics.dialects.names import canonical, measured
 from forensics.dialects.spec import Dialect, Line
 from forensics.dialects.trainers.tables import ANY_LOG
 from forensics.knowledge.vocabulary import stands_for, words_for
@@ -60,6 +61,8 @@ _OVER = NUMBER
 _Groups = dict[tuple[str, ...], list[tuple[int, tuple[Slot, ...]]]]
 #: The keys of alike lines, where they stand in the sample, and their numbers.
 _Group = tuple[tuple[str, ...], list[int], list[tuple[Slot, ...]]]
+#: All of something, in percent.
+_WHOLE = 100
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
 #: Evaluations are rare: beside training lines that repeat, two that name their step are enough.
 _MIN_EVALUATIONS = 2
@@ -148,9 +151,10 @@ def _families(
         found.sort(key=itemgetter(0))
         places, rows = [at for at, _ in found], [row for _, row in found]
         who = [ranks[at] for at in places] if ranks else []
-        rare = len(rows) >= _MIN_EVALUATIONS and bool(heads) and _is_evaluation(signature)
+        rare = bool(heads) and len(rows) >= (_MIN_EVALUATIONS if _is_evaluation(signature) else _MIN_TINY)
+        rare &= _is_evaluation(signature) or _is_of_epochs(signature)
         trusted = len(rows) >= repeats or rare or (excerpt and any(map(_is_lost, rows)))
-        if trusted and (family := _family(signature, rows, who)) is not None:
+        if trusted and (family := _family(signature, rows, who, places)) is not None:
             if family.is_metric:
                 heads += [places] * (not _COUNTERS.isdisjoint(family.roles.values()))
                 yield family
@@ -173,6 +177,13 @@ def _is_evaluation(signature: tuple[str, ...]) -> bool:
     """Whether the keys of a line are those of an evaluation at a step."""
     metrics = (key for key in signature if stands_for("printed_metric", key))
     return any(map(_names_a_step, signature)) and any(stands_for("printed_evaluation", key) for key in metrics)
+
+
+def _is_of_epochs(signature: tuple[str, ...]) -> bool:
+    """Whether a line gives the mean loss of an epoch, or nothing but its number."""
+    keys = _keys_of(signature)
+    counts = all(stands_for("counter_of_epochs", last_word(key)) for key in keys)
+    return len(keys) == 1 and (counts or canonical(keys[0]).canonical in {"loss", "eval_loss"})
 
 
 def _is_lost(row: tuple[Slot, ...]) -> bool:
@@ -272,19 +283,29 @@ def _merged(groups: _Groups) -> _Groups:
     return out
 
 
-def _family(signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> Family | None:
+def _family(
+    signature: tuple[str, ...], rows: list[tuple[Slot, ...]], ranks: list[int | None], places: Sequence[int]
+) -> Family | None:
     """Decide what each column is; None when the group is not a trainer's."""
     columns = _columns(_keys_of(signature), rows, ranks)
     counters = _nameless_counters(columns, rows)
     columns = [*(c for c in columns if c.place not in {one.place for one in counters}), *counters]
+    columns = [half for column in columns for half in _halves(column)]
     speaker = {c.key: "rank" for c in columns if c.key.lower() == "rank" and not c.optional}
     columns = [c for c in columns if c.key.lower() != "rank" or c.key in speaker]
     roles = roles_of([c for c in columns if c.key not in speaker])
+    if not ranks and [*roles.values()] == ["step"]:
+        counter = next(c for c in columns if c.key in roles)
+        roles = (
+            {counter.key: "iter"} if len(counter.cells) == len(places) and counts_batches(counter, places) else roles
+        )
     named = [c for c in columns if c.key and c.key not in speaker and roles.get(c.key) is None]
     metric = [c for c in named if names_a_metric(c.key) and _is_value(c)]
     measured = [c for c in named if c.varies]
     if not roles and not (metric and _varies(metric)):
         return None
+    if named and not metric and all(map(_is_time, named)):
+        return Family(tuple(columns), roles | speaker, is_metric=True)  # `Epoch 3 completed in 12.1s`
     moves = any(r in {"step", "iter"} for r in roles.values()) or any(c.has_a_course for c in measured)
     if not metric and not (measured and moves):
         return Family(tuple(columns), roles | speaker, is_metric=False) if any(roles) and not named else None
@@ -361,6 +382,14 @@ def _bare(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:
             yield Column("", cells, maxima, place=at)
 
 
+def _halves(column: Column) -> tuple[Column, ...]:
+    """An epoch and its batch, where a counter has these and no plan beside it: `Batch 2/40`, `Batch 3/0`."""
+    inner = Column("", column.maxima, (), place=column.place + 1)
+    if not column.maxima or not _counts_within(column, inner):
+        return (column,)
+    return replace(column, maxima=(), role="epoch"), inner
+
+
 def _counts_within(outer: Column, inner: Column) -> bool:
     """Whether two whole numbers are an epoch and its batch: the second starts again where the first goes on by one."""
     epochs, batches = outer.values, inner.values
@@ -373,7 +402,7 @@ def _counts_within(outer: Column, inner: Column) -> bool:
 
 
 def _progress(rows: list[tuple[Slot, ...]]) -> list[Column]:
-    """The first `N/M` that has no key of its own, if every row has it; of two the first that goes on."""
+    """The first `N/M` that has no key of its own, if every row has it; of two the first that goes on, no score."""
     if not any(cell.over for cell in rows[0]):
         return []
     pairs = [[(i, a, b) for i, (a, b) in enumerate(pairwise(row)) if b.over and not a.key] for row in rows]
@@ -381,7 +410,21 @@ def _progress(rows: list[tuple[Slot, ...]]) -> list[Column]:
         Column("", tuple(a for _, a, _ in whole), tuple(b for _, _, b in whole), place=whole[0][0])
         for whole in zip(*pairs, strict=False)
     ]
-    return [c for c in found if len(set(c.values)) > 1][:1] or found[:1]
+    goes_on = [c for c in found if len(set(c.values)) > 1]
+    return [c for c in goes_on if not _restates_a_score(c, rows)][:1] or goes_on[:1] or found[:1]
+
+
+def _restates_a_score(column: Column, rows: list[tuple[Slot, ...]]) -> bool:
+    """Whether counts say once more the share before them: `Acc: 55.2% (7040/12800)`."""
+    before = [row[column.place - 1] for row in rows] if column.place else []
+    return (
+        bool(before)
+        and stands_for("score", before[0].key)
+        and all(
+            abs(cell.value - _WHOLE * done / (plan.value or 1)) < 1
+            for cell, done, plan in zip(before, column.values, column.maxima, strict=True)
+        )
+    )
 
 
 def _moves(column: Column) -> bool:
@@ -390,6 +433,10 @@ def _moves(column: Column) -> bool:
 
 def _is_value(column: Column) -> bool:
     return column.is_finite or stands_for("printed_loss", column.key)
+
+
+def _is_time(column: Column) -> bool:
+    return measured(column.key, column.units, lambda: column.values).canonical == "step_time_s"
 
 
 def _varies(columns: list[Column]) -> bool:

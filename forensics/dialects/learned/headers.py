@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from forensics.dialects._numbers import CLOCKED
 from forensics.dialects.learned.families import Column, Family, group_names
 from forensics.dialects.learned.masking import Slot
 from forensics.dialects.learned.roles import roles_of
+from forensics.dialects.names import is_duration
 from forensics.dialects.spec import N
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import lazily
@@ -18,7 +20,7 @@ from forensics.patterns import lazily
 #: Shares and seconds may carry their sign: `73.50%`, `93.6s`.
 _SIGNS = "%s"
 _NUMBER = lazily(rf"^(?:{N})[{_SIGNS}]?$")
-_CLOCK = lazily(r"^\d+(?::\d\d)+$")
+_CLOCK = lazily(rf"^{CLOCKED}$")
 _BARS, _MARKS = "|│┃║", ";,"
 _MAX_CELLS = 24
 #: TRL's longest name of a metric, `sampling/sampling_logp_difference/mean`, has 38.
@@ -111,12 +113,17 @@ def _between(line: str) -> str:
 
 
 def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Family | None:
+    clocked = [i for i in range(len(header)) if is_duration(header[i]) and all(map(_CLOCK.match, _told(rows, i)))]
     kept = [i for i in range(len(header)) if (told := _told(rows, i)) and all(map(_NUMBER.match, told))]
+    kept = sorted({*kept, *clocked})
     partly = frozenset(i for i in kept if len(_told(rows, i)) < len(rows))
     columns = tuple(
         Column(
             header[i],
-            tuple(Slot(header[i], cell.rstrip(_SIGNS), "", "", over=False) for cell in _told(rows, i)),
+            tuple(
+                Slot(header[i], cell.rstrip(_SIGNS), "s" if i in clocked else "", "", over=False)
+                for cell in _told(rows, i)
+            ),
             (),
             place=i,
             optional=i in partly,
@@ -130,7 +137,7 @@ def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Fam
     groups = [roles.get(cell, named[cell]) for cell in header]
     bar = between if between in _BARS + _MARKS else ""
     gap = rf"\s*[{bar}]\s*" if bar else r"\s+"
-    shown = {i: rf"(?P<{groups[i]}>{N})[{_SIGNS}]?" for i in kept}
+    shown = {i: rf"(?P<{groups[i]}>{CLOCKED if i in clocked else N})[{_SIGNS}]?" for i in kept}
     cells = [
         rf"(?:{shown[i]}|{words_for('absent_cell')})" if i in partly else shown.get(i, r"[\d:]+")
         for i in range(len(header))

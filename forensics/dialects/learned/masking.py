@@ -12,8 +12,9 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
+from forensics.dialects._numbers import CLOCKED, seconds_of
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
-from forensics.dialects.names import table
+from forensics.dialects.names import is_duration, table
 from forensics.dialects.spec import DECIMAL_COMMA, N
 from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.patterns import lazily
@@ -25,29 +26,33 @@ _UNIT = (
 )
 #: What stands for each placeholder in a learned pattern; none needs look-around.
 SOURCE = {
-    OPAQUE: r"\d[-\d:.,TZ/ ]*",
+    OPAQUE: r"\d[-\d:.,TZ/ hms]*",
     BAR: r"\d+%\|[^|]*\|",
     CLOCK: r"\[[\d:?]+<[^,\]]*(?:, *[\d.?]+ ?[A-Za-z]+/[A-Za-z]+)?",
     NUMBER: rf"(?:{N}){_UNIT}?",
 }
 UNIT_SOURCE = _UNIT + "?"
-#: A counter may be glued to its name: `e3 b120`, `ep3`, `iter120`.
+#: A counter may be glued to its name: `e3 b120`, `ep3`, `iter120`, and with its plan `S40/300`.
 _GLUED_TO = ("e", "b", "ep", "it", "epoch", "iter", "step", "batch")
 _BEHIND = "|".join(rf"(?<=\b{name})(?=\d+\b)" for word in _GLUED_TO for name in (word, word.title()))
+_OF_A_PLAN = r"(?<=\b[Ss])(?=\d+/\d)"
 _TOKEN = lazily(
     rf"(?P<bar>{SOURCE[BAR]})|(?P<clock>{SOURCE[CLOCK]})"
     r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
     r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d[-/]\d\d(?:[-/]\d\d)?(?=[ ,]+\d\d:\d\d)"
-    r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
-    rf"|(?:(?:(?<![^\W\u3041-\ud7a3])(?<![.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND})"
+    r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<!\w)(?:\d+h ?)?\d+m ?\d{1,2}s\b|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
+    rf"|(?:(?:(?<![^\W\u3041-\ud7a3])(?<![.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND}|{_OF_A_PLAN})"
     r"(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*(?:[dD][-+]\d+)?)?(?:[eE][-+]?\d+)?"
     r"|\.\d+(?:[eE][-+]?\d+|[dD][-+]\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
     rf")(?P<unit>(?=\S){_UNIT}|{_UNIT}(?!\s*[:=/]|\s+[-+]?[\d.]))?(?![^\W\u3041-\ud7a3]|@|\.\d|-[A-Za-z])"
 )
 #: A key right behind the name of the group that it begins.
 _INSIDE = lazily(r"(?P<group>[A-Za-z_]\w*) ?[:\[] ?(?P<key>[A-Za-z_]\w*) ?[:=]? ?$")
-#: Names may be of any Latin alphabet, Chinese, Japanese or Korean, whose colons and commas are wide.
-LETTERS = r"A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fff\uac00-\ud7a3"
+#: Names may be of any Latin or Cyrillic alphabet, Chinese, Japanese or Korean, whose colons and commas are wide.
+LETTERS = (
+    r"A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0400-\u04ff"
+    r"\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fff\uac00-\ud7a3"
+)
 _KEY_WORD = rf"[{LETTERS}][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b\uff08\uff09]*"
 #: A norm as it is written: `||g||`, `‖∇L‖`.
 _NORM = rf"(?:\|\||‖)[{LETTERS}∇][{LETTERS}∇ ()]{{0,20}}(?:\|\||‖)(?:_?2)?"
@@ -55,7 +60,7 @@ _NORM = rf"(?:\|\||‖)[{LETTERS}∇][{LETTERS}∇ ()]{{0,20}}(?:\|\||‖)(?:_?2
 _IN_UNITS = r"(?:\((?:[mun]?s|sec|min|hrs?|%|[kKMGT]i?B|[KMG]o|[A-Za-z]+/[A-Za-z]+)(?=\)))?"
 _KEY = lazily(
     rf"(?P<key>{_NORM}|{_KEY_WORD}(?:'s(?= [{LETTERS}]))?{_IN_UNITS}"
-    rf"(?: [{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
+    rf"(?: (?:/ )?[{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
     r"(?P<sep>(?:['\"],|['\"]?[\])]?)\s*(?:->|=>|:=|[:=\uff1a]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
 )
 #: What stands before the value in a row of a table of key and value: `| mean return (100) | 12.5 |`.
@@ -81,6 +86,8 @@ _GLUED = lazily(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
 #: What stands before a time that no word names.
 _MARKED = lazily(r"^[^\w\x01-\x04]*[^\w\s\x01-\x04][^\w\x01-\x04]*$")
 _TIMES = ("s", "ms", "sec", "secs", "seconds", "秒", "초")
+#: A quantity and its counter before a value: `Train loss 2500 nan`.
+_COUNTED_NAN = lazily(r"(?P<key>[A-Za-z_]\w*) \d+$")
 #: Behind a word that ends a sentence another one begins.
 _SENTENCE = lazily(r"\. [A-Z]")
 #: Loguru's `module:function:line`.
@@ -96,7 +103,7 @@ _STOP = frozenset(keys_of("word_beside_a_key"))
 #: A rate or a duration of steps or of what they work on, behind its number: `748,982 tok/s`, `410 ms/step`.
 _RATE = lazily(
     r" ?((?:(?:tok(?:en)?s?|words?|samples?|sequences?|seqs?|examples?|images?|imgs?|batch(?:es)?|steps?|it(?:er)?s?)"
-    r"/s(?:ec)?(?:/(?:gpu|device))?|m?s(?:/| per )(?:step|it(?:er)?|batch)))(?![\w/])",
+    r"/s(?:ec)?(?:/(?:gpu|device))?|(?:[mun]?s|secs?|seconds)(?:/| per )[^\W\d_]+))(?![\w/])",
     re.IGNORECASE,
 )
 
@@ -124,8 +131,15 @@ class Slot(NamedTuple):
     behind: str = ""
 
     @property
+    def is_clocked(self) -> bool:
+        """Whether it is a duration as a clock shows it."""
+        return ":" in self.text or self.text.endswith("s")
+
+    @property
     def value(self) -> float:
         """The number, `424k` multiplied out; NaN for a printed nan."""
+        if self.is_clocked:
+            return seconds_of(self.text)
         try:
             return float(self.text) if self.unit not in THOUSANDS else round(float(self.text) * THOUSANDS[self.unit], 6)
         except ValueError:  # `1,024`, `0,25`, or `nan.0`
@@ -158,6 +172,9 @@ def _is_word(line: str, found: re.Match[str]) -> bool:
     if not found["number"][-1].isalpha() or not re.match(r" \w", line[found.end() : found.end() + 2]):
         return False
     before = line[max(0, found.start() - 40) : found.start()].rstrip()
+    counted = _COUNTED_NAN.search(before)
+    if counted is not None and names_a_metric(counted["key"]):
+        return False
     is_named = stands_for("key_of_a_value", before) or names_a_metric(
         re.split(r"[^\w|]", before.removesuffix(" is"))[-1]
     )
@@ -174,10 +191,22 @@ def _is_site(line: str, found: re.Match[str]) -> bool:
     )
 
 
+def _is_duration(text: str, before: str) -> bool:
+    """Whether a clock shows how long something took: `time: 0:06:23`, and no time of day or of what is left."""
+    return re.fullmatch(CLOCKED, text) is not None and is_duration(key_of(before))
+
+
 def _is_counter(line: str, place: _Place) -> bool:
-    """The whole number between the name of a quantity and the colon before its value: `Validation loss 6312: 0.149`."""
+    """The whole number between the name of a quantity and its value: `Validation loss 6312: 0.149`, `Loss 20 1.3`."""
     named = stands_for("key_of_a_value", place.slot.before.rstrip())
     return named and line[place.begin : place.end].isdigit()
+
+
+def _two_counters(key: str) -> tuple[str, str] | None:
+    """The names of both numbers of `epoch/iter: 2/601`."""
+    first, _, second = key.partition("/")
+    is_epoch, is_step = stands_for("counter_of_epochs", first.lower()), stands_for("counter_of_steps", second.lower())
+    return (first, second) if is_epoch and is_step else None
 
 
 def _around_a_counter(earlier: str, before: str) -> tuple[str, str] | None:
@@ -203,28 +232,37 @@ def _places(line: str) -> tuple[_Place, ...]:
     for found in _TOKEN.finditer(line):
         pieces.append((start, found.start()))
         start = found.end()
-        if found["number"] is None or found.start() < led or _is_word(line, found) or _is_site(line, found):
+        clocked = found["opaque"] is not None and _is_duration(found["opaque"], _before(line, tuple(pieces)))
+        if not clocked and (
+            found["number"] is None or found.start() < led or _is_word(line, found) or _is_site(line, found)
+        ):
             mask = {"bar": BAR, "clock": CLOCK, "opaque": OPAQUE}.get(found.lastgroup or "")
             pieces.append(found.span() if mask is None else mask)
             continue
         before = _before(line, tuple(pieces))
-        slot = Slot("", "", (found["unit"] or "").strip(), before, bool(places) and before.strip() in _OVER)
+        unit = "s" if clocked else (found["unit"] or "").strip()
+        slot = Slot("", "", unit, before, bool(places) and before.strip() in _OVER)
         slot = slot._replace(key=_key(slot, places[-1].slot if places else None))
         keys = {place.slot.key for place in places}
         slot = slot._replace(key=_within(slot, keys))
-        rate = None if slot.key or slot.over else _RATE.match(line, found.end("number")) or _RATE.match(line, start)
-        if rate is not None:
-            slot, start = slot._replace(key=rate[1], behind=rate[1]), rate.end()
+        number = found.span("opaque" if clocked else "number")
+        rate = None if slot.key else _RATE.match(line, number[1]) or _RATE.match(line, start)
+        if rate is not None:  # of a pair, of source and target, the second
+            slot, start = slot._replace(key=rate[1], behind=rate[1], over=False), rate.end()
         slot = slot._replace(key=slot.key or _time_of(slot, keys))
-        if places and before.strip() == ":" and _is_counter(line, places[-1]):
+        is_first = len(places) == 1 and before.isspace()
+        if places and (before.strip() == ":" or is_first) and _is_counter(line, places[-1]):
             counted = places[-1].slot
             places[-1] = places[-1]._replace(slot=counted._replace(key="step"))
             slot = slot._replace(key=counted.key)
+        elif places and slot.over and (both := _two_counters(places[-1].slot.key)) is not None:
+            places[-1] = places[-1]._replace(slot=places[-1].slot._replace(key=both[0]))
+            slot = slot._replace(key=both[1], over=False)
         elif places and (pair := _around_a_counter(places[-1].slot.before, before)) is not None:
             places[-1] = places[-1]._replace(slot=places[-1].slot._replace(key=pair[1]))
             slot = slot._replace(key=pair[0])
         holds = not any(map(str.isdigit, earlier + before))
-        places.append(_Place(*found.span("number"), tuple(pieces), slot, holds))
+        places.append(_Place(*number, tuple(pieces), slot, holds))
         ends.append(found.end())
         pieces, earlier = [], before
     return _named_behind(line, places, ends)
@@ -315,8 +353,14 @@ def key_of(before: str) -> str:
     if stands_for("level_of_a_line", found["key"]):
         return ""
     words = _latin(found["key"]).split(" ")
-    if _BRACKETED.fullmatch(words[-1]):
+    if _BRACKETED.fullmatch(words[-1]) and (len(words) == 1 or found["sep"][:1] != ")"):
         return words[-1][1:]
+    if _BRACKETED.fullmatch(words[-1]):  # `loss (batch)=0.3`
+        words = words[:-1]
+    elif "(" in words[-1] and found["sep"][:1] == ")":
+        words[-1] += ")"
+    if len(words) > 1 and found.start() == 0 and stands_for("counter_of_epochs", words[0]):
+        words = words[1:]  # `第21轮 训练损失`
     while len(words) > 1 and (words[0].lower() in _STOP or (words[0].lower() == "epoch" and len(words) > 2)):
         words = words[1:]
     words = words[1:] if len(words) > 1 and _GLUED.fullmatch(words[0]) else words

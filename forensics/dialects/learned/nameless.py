@@ -30,7 +30,7 @@ _BETWEEN = r"[\s,:;]+"
 _TENSOR = (r"(?:tensor\()?", r"(?:(?:, [^)]*)?\))?")
 #: Before the numbers the time since the start and to the end, and behind the counter its share of the plan, as the
 #: recurrent networks of PyTorch's tutorials print them: `0m 12s (- 3m 4s) (1500 2%) 2.85`.
-_TIMES = r"(?:(?:\d+h )?\d+m \d+s \(- ?(?:\d+h )?\d+m \d+s\) )?"
+_TIMES = r"(?:(?:\d+h )?\d+m \d+s(?: \(- ?(?:\d+h )?\d+m \d+s\))? )?"
 _COUNTER = rf"[\s(\[]*{_TIMES}[(\[]?({{}}\d+)(?: +\d+(?:\.\d+)?%[)\]]?)?"
 _FIRST = lazily(_COUNTER.format(""))
 _ROW = lazily(rf"{_COUNTER.format('')}(?:{_BETWEEN}{_TENSOR[0]}{N}{_TENSOR[1]}){{1,3}}[\s)\]]*")

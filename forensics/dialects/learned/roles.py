@@ -16,13 +16,14 @@ from forensics.knowledge.vocabulary import stands_for
 
 
 def last_word(key: str) -> str:
-    """The last word of a key: `step` of `train/step`."""
-    return re.split(r"[\s/.]", key.lower())[-1]
+    """The last word of a key: `step` of `train/step`, `epoch` of `Epoch Number`."""
+    words = re.split(r"[\s/.]", key.lower().rstrip("."))
+    return words[-2] if len(words) > 1 and stands_for("word_behind_a_counter", words[-1]) else words[-1]
 
 
 def _counts_steps(column: Column) -> bool:
     names = (last_word(column.key), column.key.lower().replace(" ", "_"))
-    named = not column.optional and any(stands_for("counter_of_steps", name) for name in names)
+    named = not column.optional and not column.role and any(stands_for("counter_of_steps", name) for name in names)
     return named and all(v.is_integer() for v in column.values)
 
 
@@ -47,7 +48,8 @@ def roles_of(columns: Sequence[Column]) -> dict[str, str]:
             break
     if same is not None and not same.role and (epoch is not None or roles):
         roles[same.key] = "epoch"
-    even = [c for c in columns if c.counts_evenly] if not roles else []
+    is_finer = same is not None and len({*same.values}) < len(same.values)
+    even = [c for c in columns if c.counts_evenly] if not roles or (is_finer and {*roles.values()} == {"epoch"}) else []
     named = [c for c in columns if c.key and c not in even]
     told = [c.place for c in named if stands_for("printed_metric", c.key) or c.has_a_course]
     even = [c for c in even if told and c.place < min(told)]
@@ -69,6 +71,24 @@ def _step_role(column: Column, epoch: Column | None) -> str:
     elif falls and column.maxima and all(_wraps(column, i) for i in falls):
         return "iter"
     return "step" if grows(column) else ""
+
+
+#: Between two epochs a loop prints so few lines; a job that begins again prints more of itself.
+_BETWEEN_EPOCHS = 5
+#: One fall may be a run that began again.
+_FEWEST_FALLS = 2
+
+
+def counts_batches(column: Column, places: Sequence[int]) -> bool:
+    """Whether a counter begins anew where each time it reached the same number, and few lines are printed between.
+
+    `places` are those of its numbers, as lines of the log.
+    """
+    values = column.values
+    falls = [i for i, (a, b) in enumerate(pairwise(values), 1) if b < a]
+    ends, begins = {values[i - 1] for i in falls}, {values[i] for i in falls}
+    near = all(places[i] - places[i - 1] <= _BETWEEN_EPOCHS for i in falls)
+    return len(falls) >= _FEWEST_FALLS and len(ends) == 1 and begins == {values[0]} and near
 
 
 def _wraps(column: Column, i: int) -> bool:

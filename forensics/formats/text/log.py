@@ -42,7 +42,7 @@ _GLOBS = (
 
 @ingester(
     "text_log",
-    version=5,
+    version=6,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
     slicing="forensics.formats.text.slices",
