@@ -144,6 +144,21 @@ def test_a_detectors_line_between_two_printed_losses_gives_the_exact_step() -> N
     assert (onset.step, onset.clean_step) == (34, 30)
 
 
+def test_the_step_that_a_record_names_within_its_epoch_is_that_of_the_record() -> None:
+    """A line `epoch: 3 step: 7, loss is nan` is the record of step 27, and its words count within the epoch."""
+    losses = rows("loss", [*steady(26), *((s, NAN) for s in range(27, 31))])
+    said = events((27, None, "epoch: 3 step: 7, loss is nan"), code="loss-nonfinite-message").with_columns(
+        attrs=pl.lit('{"shape": "nan", "role": "symptom"}')
+    )
+    onset = nan_onset(run(losses, events=said))
+    assert onset is not None
+    assert onset.step == 27
+    beside = said.with_columns(line=pl.lit(100))
+    elsewhere = nan_onset(run(losses, events=beside))
+    assert elsewhere is not None
+    assert {c.step for c in (elsewhere.first, *elsewhere.others)} == {7, 27}
+
+
 def test_a_detector_that_fired_once_before_training_went_on_warns_of_the_batch_and_of_no_failure() -> None:
     found = loud(run(rows("loss", steady(60)), events=events((20, 21, "skipping a step"))))
     assert [(f.severity.value, f.onset.step) for f in found] == [("warning", 21)]
