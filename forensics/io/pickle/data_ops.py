@@ -17,7 +17,7 @@ _NAMES = {
     0x8E: "BINBYTES8", 0x42: "BINBYTES", 0x43: "SHORT_BINBYTES", 0x96: "BYTEARRAY8", 0x97: "NEXT_BUFFER",
     0x8F: "EMPTY_SET", 0x91: "FROZENSET", 0x70: "PUT", 0x67: "GET", 0x30: "POP", 0x31: "POP_MARK", 0x32: "DUP",
 }  # fmt: skip
-_I4, _U2, _U4, _U8, _F8 = (struct.Struct(code) for code in ("<i", "<H", "<I", "<Q", ">d"))
+_U1, _I4, _U2, _U4, _U8, _F8 = (struct.Struct(code) for code in ("<B", "<i", "<H", "<I", "<Q", ">d"))
 
 
 def not_data(m: Machine) -> NoReturn:
@@ -63,24 +63,8 @@ def _put(m: Machine, index: int) -> None:
     m.memo.append(m.stack[-1])
 
 
-def binput(m: Machine) -> None:
-    """BINPUT."""
-    _put(m, m.take(1)[0])
-
-
-def long_binput(m: Machine) -> None:
-    """LONG_BINPUT."""
-    _put(m, _U4.unpack(m.take(4))[0])
-
-
-def binget(m: Machine) -> None:
-    """BINGET."""
-    m.push(m.recall(m.take(1)[0]))
-
-
-def long_binget(m: Machine) -> None:
-    """LONG_BINGET."""
-    m.push(m.recall(_U4.unpack(m.take(4))[0]))
+def _get(m: Machine, index: int) -> None:
+    m.push(m.recall(index))
 
 
 def mark(m: Machine) -> None:
@@ -100,11 +84,6 @@ def empty_list(m: Machine) -> None:
     """EMPTY_LIST."""
     m.count()
     m.push([])
-
-
-def empty_tuple(m: Machine) -> None:
-    """EMPTY_TUPLE."""
-    m.push(())
 
 
 def store(m: Machine, where: Any, key: Any, value: Any) -> None:  # noqa: ANN401 - plain data of any kind
@@ -206,57 +185,29 @@ def _is_written(data: bytes) -> bool:
     return True
 
 
-def short_text(m: Machine) -> None:
-    """SHORT_BINUNICODE."""
-    _text(m, m.take(1)[0])
-
-
-def text(m: Machine) -> None:
-    """BINUNICODE."""
-    _text(m, _U4.unpack(m.take(4))[0])
-
-
-def long_text(m: Machine) -> None:
-    """BINUNICODE8."""
-    _text(m, _U8.unpack(m.take(8))[0])
-
-
-def long1(m: Machine) -> None:
-    """LONG1."""
-    length = m.take(1)[0]
+def _long(m: Machine, length: int) -> None:
     if length > m.bounds.integer_bytes:
         m.refuse(f"an integer of {length} bytes")
     m.push(int.from_bytes(m.take(length), "little", signed=True))
 
 
-def _constant(value: Any) -> Op:  # noqa: ANN401 - True, False or None
-    def op(m: Machine) -> None:
-        m.push(value)
-
-    return op
+def _constant(value: Any) -> Op:  # noqa: ANN401 - True, False, None or nothing in brackets
+    return lambda m: m.push(value)
 
 
-def _number(form: struct.Struct) -> Op:
+def _of(form: struct.Struct, act: Callable[[Machine, Any], None] = Machine.push) -> Op:
+    """An opcode that is followed by a number, which it pushes or acts upon."""
     size, unpack = form.size, form.unpack
-
-    def op(m: Machine) -> None:
-        m.push(unpack(m.take(size))[0])
-
-    return op
-
-
-def byte(m: Machine) -> None:
-    """BININT1."""
-    m.push(m.take(1)[0])
+    return lambda m: act(m, unpack(m.take(size))[0])
 
 
 _ALLOWED: dict[int, Op] = {
-    0x80: proto, 0x95: frame, 0x2E: stop, 0x94: memoize, 0x71: binput, 0x72: long_binput, 0x68: binget,
-    0x6A: long_binget, 0x28: mark, 0x7D: empty_dict, 0x5D: empty_list, 0x29: empty_tuple, 0x73: setitem,
-    0x75: setitems, 0x61: append, 0x65: appends, 0x85: _tuple_op(1), 0x86: _tuple_op(2), 0x87: _tuple_op(3),
-    0x74: tuple_from_mark, 0x8C: short_text, 0x58: text, 0x8D: long_text, 0x8A: long1, 0x4A: _number(_I4),
-    0x4B: byte, 0x4D: _number(_U2), 0x47: _number(_F8), 0x88: _constant(value=True), 0x89: _constant(value=False),
-    0x4E: _constant(value=None),
+    0x80: proto, 0x95: frame, 0x2E: stop, 0x94: memoize, 0x71: _of(_U1, _put), 0x72: _of(_U4, _put),
+    0x68: _of(_U1, _get), 0x6A: _of(_U4, _get), 0x28: mark, 0x7D: empty_dict, 0x5D: empty_list, 0x29: _constant(()),
+    0x73: setitem, 0x75: setitems, 0x61: append, 0x65: appends, 0x85: _tuple_op(1), 0x86: _tuple_op(2),
+    0x87: _tuple_op(3), 0x74: tuple_from_mark, 0x8C: _of(_U1, _text), 0x58: _of(_U4, _text), 0x8D: _of(_U8, _text),
+    0x8A: _of(_U1, _long), 0x4A: _of(_I4), 0x4B: _of(_U1), 0x4D: _of(_U2), 0x47: _of(_F8),
+    0x88: _constant(value=True), 0x89: _constant(value=False), 0x4E: _constant(value=None),
 }  # fmt: skip
 
 #: By opcode: what it does; whatever is not data refuses.
