@@ -18,7 +18,6 @@ from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2
 
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.tfevents._layout import learn
-from forensics.formats.tfevents._points import ColumnAttempts
 from forensics.formats.tfevents._routes import ALL, Routes
 from forensics.formats.tfevents.reader import read_points
 from forensics.io.limits import DEFAULT
@@ -172,26 +171,29 @@ def test_one_flipped_byte_in_the_middle_of_a_stride_costs_one_record_at_most(rou
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), max_size=60),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.sampled_from([-1.0, 0.5, 1.0, math.nan])), max_size=60),
     st.lists(st.integers(0, 60), max_size=5),
     st.lists(st.integers(0, 60), max_size=4),
+    st.booleans(),
 )
-def test_attempts_by_columns_are_attempts_point_by_point(
-    points: list[tuple[int, int]], marks: list[int], cuts: list[int]
+def test_attempts_of_many_points_are_attempts_point_by_point(
+    points: list[tuple[int, int, float]], marks: list[int], cuts: list[int], has_epochs: bool
 ) -> None:
     marks = sorted(mark for mark in marks if mark <= len(points))
     one_by_one, expected = Attempts(), []
-    for k, (tag, step) in enumerate(points):
+    for k, (tag, step, epoch) in enumerate(points):
         for _ in range(marks.count(k)):
             one_by_one.restart()
-        expected.append(one_by_one.see(str(tag), step))
-    columns, found = ColumnAttempts(), list[int]()
+        expected.append(one_by_one.see(str(tag), step, epoch if has_epochs else None))
+    together, found = Attempts(), list[int]()
     bounds = sorted({0, len(points), *(cut for cut in cuts if cut < len(points))})
     for begin, end in pairwise(bounds):
         part = points[begin:end]
         inside = [mark - begin for mark in marks if begin <= mark < end]
-        tags, steps = (np.array([p[i] for p in part], kind) for i, kind in ((0, np.int32), (1, np.int64)))
-        found += columns.see(tags, steps, inside).tolist()
+        tags, steps, epochs = (
+            np.array([p[i] for p in part], kind) for i, kind in enumerate((np.int32, np.int64, np.float64))
+        )
+        found += together.see_many("0123", tags, (steps, epochs if has_epochs else None), inside).tolist()
     assert found == expected
 
 

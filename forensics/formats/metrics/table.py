@@ -28,6 +28,10 @@ from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.values import replace
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import polars as pl
+
     from forensics.formats.metrics._columns import Columns
 
 _SAMPLE_ROWS = 20
@@ -247,7 +251,7 @@ def _table(columns: Columns, state: _State) -> None:
     names, numbers = [header.names[i] for i in metrics], [columns.numbers(i, header.units.get(i, "")) for i in metrics]
     there = np.column_stack([np.zeros((height, 0), np.bool_), *(one.is_not_null().to_numpy() for one in numbers)])
     values = np.column_stack([np.zeros((height, 0)), *(one.to_numpy() for one in numbers)])
-    attempts = state.attempts.see_table(names, axis, None if header.step is None else epoch, there)
+    attempts = _attempts(state, names, axis, None if header.step is None else epoch, there)
     seq = as_column(np.arange(state.seq, state.seq + height))
     times = None if time is None else unix_ns_of(time)
     times = times if header.date is None else columns.dates(header.date)
@@ -257,6 +261,22 @@ def _table(columns: Columns, state: _State) -> None:
     for (_, text), name in sorted(filled, key=lambda one: one[0][0]):
         _remember(state, name, [text])
     state.seq += height
+
+
+def _attempts(
+    state: _State, names: Sequence[str], axis: pl.Series, epoch: pl.Series | None, there: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """Attempt of each point of a table of records by names; those of a record without a step are of the current one."""
+    import numpy as np  # noqa: PLC0415 - few runs have a table that is worth it
+
+    counted = there & axis.is_not_null().to_numpy()[:, None]
+    record, codes = np.nonzero(counted)
+    epochs = None if epoch is None else epoch.fill_null(-1.0).to_numpy()[record]
+    current = state.attempts.current
+    seen = state.attempts.see_many(names, codes, (axis.fill_null(0).to_numpy()[record], epochs))
+    attempts = np.zeros(there.shape, np.int64)
+    attempts[counted] = np.diff(seen, prepend=current)
+    return attempts.cumsum().reshape(there.shape) + current
 
 
 def _remember(state: _State, name: str, cells: list[str]) -> None:

@@ -48,8 +48,7 @@ class Plan(Struct, frozen=True):
 
     `words`: those of times, steps, values and stored checksums (in the upper half). `begins`: offsets of the records,
     `base`: checksums of their payloads. `owner`: the record of each value, `firsts`: the first value of each record,
-    `single`: every record has one value. `doubles`: which values have 8 bytes (None: none). `period`: points after
-    which tags repeat, 0 when they do before.
+    `single`: every record has one value. `doubles`: which values have 8 bytes (None: none).
     """
 
     row: NDArray[np.uint8]
@@ -63,7 +62,6 @@ class Plan(Struct, frozen=True):
     firsts: NDArray[np.int64]
     single: bool
     tags: NDArray[np.int32]
-    period: int
 
 
 def plan_of(chain: Chain, tags: Tags) -> Plan | None:
@@ -158,7 +156,6 @@ def _plan(once: bytes, starts: Sequence[int], layouts: Sequence[Layout], tags: T
         firsts=np.cumsum([0, *per_record[:-1]]),
         single=max(per_record) == 1,
         tags=np.array(numbers * times, np.int32),
-        period=len(numbers) if len(set(numbers)) == len(numbers) else 0,
     )
 
 
@@ -288,5 +285,4 @@ def _batch(
         step=steps.ravel(),
         wall=walls.view("<f8").ravel(),
         value=numbers.ravel(),
-        period=plan.period,
     )

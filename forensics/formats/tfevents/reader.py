@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from forensics.errors import MissingPackage, NotMine
 from forensics.formats.kit import Limits, Opened, Out, Sniff, ingester
+from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import object_of
 from forensics.formats.rows.metrics import MetricRows, nanoseconds
@@ -70,11 +71,11 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
 
 def read_points(opened: Opened, out: Out, limits: Limits, routes: Routes | None = None) -> None:
     """Read what is an event file, by all quick routes or those given; none of them changes what is read."""
-    from forensics.formats.tfevents._points import ColumnAttempts, Points  # noqa: PLC0415 - same
+    from forensics.formats.tfevents._points import Points  # noqa: PLC0415 - same
     from forensics.formats.tfevents._routes import ALL, walk  # noqa: PLC0415 - same
     from forensics.io.records.tfrecord import Damage  # noqa: PLC0415 - same
 
-    attempts = ColumnAttempts(opened.source.attempt or 0)
+    attempts = Attempts(opened.source.attempt or 0)
     points = Points(MetricRows(out, limits), opened.source.rank, attempts, limits.batch_rows)
     state = _State(out, points, quote_chars=limits.quote_chars)
     for item in walk(
