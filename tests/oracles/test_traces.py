@@ -165,7 +165,7 @@ def test_salvage_looks_at_each_byte_a_bounded_number_of_times(
 ) -> None:
     work = [0]
     for module, name in (
-        *((trace_event, one) for one in ("_fast", "_exact", "_loose", "_device", "_any")),
+        *((trace_event, one) for one in ("_fast", "_exact", "_loose", "_device")),
         *((trace_salvage, one) for one in ("loads", "Objects", "_quotes", "_escapes", "_bare_words")),
         *((trace_stream, one) for one in ("salvage", "Objects", "layout_of")),
     ):

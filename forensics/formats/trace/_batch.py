@@ -18,7 +18,6 @@ from forensics.formats.trace._event import COUNTER, REFUSED, Args, Counted, Even
 from forensics.formats.trace._header import Clock
 from forensics.formats.trace._marks import Marks, counter_rows, duration_of, has_memory, memory_rows
 from forensics.formats.trace._rows import Coded, attrs, spans
-from forensics.formats.trace._skip import Kept
 from forensics.formats.trace._times import NS_FROM, Bools, Ints, floats, nanoseconds, nanoseconds_exactly, rounds
 from forensics.values import replace
 
@@ -78,13 +77,10 @@ class Batches(Struct):
     problems: Tally[str] = field(default_factory=Tally[str])
     _held: list[tuple[_Block, Ints, Bools]] = field(default_factory=list[tuple[_Block, Ints, Bools]])
 
-    def add(self, events: list[Event], raw: Raw, kept: Kept | None = None) -> None:
-        """Take one block; `raw()` are its bytes, where it decoded as it stands; `kept` tells which of it were given."""
-        order = np.arange(len(events), dtype=np.int64) if kept is None else kept.order
-        block = self._block(events, order + self.events, raw)
-        self.events += len(events) if kept is None else kept.count
-        for (ph, cat), count in kept.left.items() if kept is not None else ():
-            self.marks.leave(ph, cat, count)
+    def add(self, events: list[Event], raw: Raw) -> None:
+        """Take one block; `raw()` are its bytes, where it decoded as it stands."""
+        block = self._block(events, np.arange(len(events), dtype=np.int64) + self.events, raw)
+        self.events += len(events)
         phases = Coded.of(map(_ph, block.events))
         lasting = np.array([ph == "X" for ph in phases.keys], np.bool_)[phases.rows]
         if lasting.all():

@@ -89,7 +89,6 @@ class _Counter(msgspec.Struct, gc=False):
 _fast = msgspec.json.Decoder(list[Event])
 _exact = msgspec.json.Decoder(list[_Exact])
 _device = msgspec.json.Decoder(list[_DeviceEvent])
-_any = msgspec.json.Decoder(msgspec.Raw)
 _loose = msgspec.json.Decoder(list[Any], float_hook=Decimal)
 _counters = msgspec.json.Decoder(list[_Counter])
 #: What the decoder raises: for syntax and types, for bytes that are no UTF-8, for nesting without end, for exponents
@@ -97,9 +96,13 @@ _counters = msgspec.json.Decoder(list[_Counter])
 REFUSED = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError)
 
 
-def decoded(events: bytes | memoryview) -> list[Event]:
-    """Events that stand comma-separated, all of the usual shape; raises `REFUSED` for anything else."""
-    return _fast.decode(_text_of(b"".join((b"[", events, b"]"))))
+def decoded(events: bytes | memoryview, *, device_only: bool = False) -> list[Event]:
+    """Events that stand comma-separated, all of the usual shape; raises `REFUSED` for anything else.
+
+    With `device_only` they come without the arguments that no analysis of the device reads.
+    """
+    text = _listed(events)
+    return cast("list[Event]", _device.decode(text)) if device_only else _fast.decode(text)
 
 
 def decoded_exactly(events: bytes) -> list[Event]:
@@ -107,27 +110,12 @@ def decoded_exactly(events: bytes) -> list[Event]:
 
     Raises `REFUSED` for anything else.
     """
-    return cast("list[Event]", _exact.decode(_text_of(b"[" + events + b"]")))
+    return cast("list[Event]", _exact.decode(_listed(events)))
 
 
-def decoded_for_device(listed: bytes) -> list[Event]:
-    """Events of the usual shape in a JSON list, without the arguments that no analysis of the device reads.
-
-    Raises `REFUSED` for anything else.
-    """
-    return cast("list[Event]", _device.decode(_text_of(listed)))
-
-
-def check(events: bytes) -> None:
-    """Look whether events that stand comma-separated are JSON, and make nothing of them.
-
-    Raises `REFUSED` when they are not.
-    """
-    _any.decode(b"[" + events + b"]")
-
-
-def _text_of(data: bytes) -> bytes:
-    """The same bytes, all of them text: the decoder looks at neither keys nor values of what it passes over."""
+def _listed(events: bytes | memoryview) -> bytes:
+    """The same events in a list, all of it text: the decoder does not look at what it passes over."""
+    data = b"".join((b"[", events, b"]"))
     if not data.isascii():
         data.decode()
     return data

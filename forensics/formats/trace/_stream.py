@@ -15,7 +15,6 @@ from msgspec import Struct, field
 from forensics.formats.trace._event import REFUSED, Event, decoded
 from forensics.formats.trace._layout import OPEN, UNNAMED, Layout, Objects, layout_of
 from forensics.formats.trace._salvage import Salvaged, salvage
-from forensics.formats.trace._skip import Kept, Skipper
 
 #: What opens an array is not longer.
 _OPEN_BYTES = 64
@@ -30,12 +29,10 @@ class Stream(Struct):
 
     `around`: bytes of the root before the array, behind it, and between two of them; `cut`: the array never ended;
     `lost_bytes`, `lost_at`: bytes (of the decoded stream) that gave no event, and the first of them; `arrays`: how many
-    were read. With a `skipper` blocks are decoded in part where that can be; `kept` then says which events of the block
-    were given last.
+    were read. With `device_only` events come without what no analysis of the device reads.
     """
 
-    skipper: Skipper | None = None
-    kept: Kept | None = None
+    device_only: bool = False
     around: list[bytes] = field(default_factory=list[bytes])
     cut: bool = False
     arrays: int = 0
@@ -58,7 +55,7 @@ class Stream(Struct):
 
     def raw(self) -> bytes:
         """The bytes of the events that were given last, comma-separated, where they are sound."""
-        return self._buffer[: self._end] if self.kept is None else self.kept.listed[1:-1]
+        return self._buffer[: self._end]
 
     def events(self, chunks: Iterator[bytes]) -> Iterator[list[Event]]:
         """Give the events in order, one list a block."""
@@ -122,7 +119,7 @@ class Stream(Struct):
         """Decode what is held up to `end`; go on at `begin`, or outside of the array where it ends before."""
         for stop, behind in self._stretches(end):
             with suppress(*REFUSED):
-                events = self._decoded(stop)
+                events = decoded(memoryview(self._buffer)[:stop], device_only=self.device_only)
                 self._end = stop
                 yield events
                 self._inside = behind is None
@@ -130,17 +127,13 @@ class Stream(Struct):
                 return
         found = salvage(self._buffer[:end], self._layout, more=begin > end and end <= _MOST_BYTES)
         self._note(found)
-        self.kept, self._end = None, 0
+        self._end = 0
         if found.events:
             yield found.events
         self._inside = found.end is None
         self._drop(next(at for at in (found.end, found.reached, begin) if at is not None))
         if found.reached is not None:
             self._needed = len(self._buffer)
-
-    def _decoded(self, stop: int) -> list[Event]:
-        self.kept = self.skipper.decoded(self._buffer, stop, self._layout) if self.skipper else None
-        return decoded(memoryview(self._buffer)[:stop]) if self.kept is None else self.kept.events
 
     def _stretches(self, end: int) -> Iterator[tuple[int, int | None]]:
         """What may be a list of events: all that is held, else up to where the array may end."""

@@ -37,20 +37,17 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     if not _is_trace(head):
         raise NotMine("no array of trace events")
     from forensics.formats.trace._batch import FRAME_ROWS, Batches  # noqa: PLC0415 - a run without a trace does not pay for it
-    from forensics.formats.trace._skip import Skipper  # noqa: PLC0415 - same
     from forensics.formats.trace._stream import Stream  # noqa: PLC0415 - same
 
     block_bytes = min(_CHUNK_BYTES, limits.block_bytes)
     clock = look_around(opened, head, opened.chunks(block_bytes))
     rank = clock.rank if clock.rank is not None else opened.source.rank
-    stream = Stream(Skipper() if limits.device_only else None)
+    stream = Stream(limits.device_only)
     batches = Batches(out, clock, rank, limits.device_only, min(FRAME_ROWS, limits.batch_rows))
     try:
         for events in stream.events(opened.chunks(block_bytes)):
-            batches.add(events, stream.raw if stream.sound else None, stream.kept)
+            batches.add(events, stream.raw if stream.sound else None)
             events.clear()  # before the next block is decoded
-            if stream.skipper is not None:
-                stream.skipper.started = batches.rows > 0
     finally:
         batches.flush()
     if not stream.arrays and not _HEADER.search(head):

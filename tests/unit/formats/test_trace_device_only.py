@@ -16,8 +16,6 @@ from forensics.compare.kernel_profile import KernelProfile, profile
 from forensics.compare.kernels import diff
 from forensics.formats.trace import chrome as chrome_trace
 from forensics.formats.trace._device import WANTED, may_be_left
-from forensics.formats.trace._skip import Skipper
-from forensics.formats.trace._stream import Stream
 from forensics.formats.trace.calls import QUIET_CALLS
 from forensics.io.limits import DEFAULT
 from forensics.knowledge.vocabulary import words_for
@@ -94,16 +92,6 @@ def test_every_layout_has_the_same_profile(layout: str, start_us: float, monkeyp
     assert same("trace.json.gz", gzip.compress(data, mtime=0)).ranks[0].count == expected.ranks[0].count
     monkeypatch.setattr(chrome_trace, "_CHUNK_BYTES", 9_000)
     assert same("trace.json", data) == expected
-
-
-@pytest.mark.parametrize("layout", ["several a line", "one a line", "apart", "windows"])
-def test_most_of_a_trace_is_never_decoded(layout: str) -> None:
-    events = made.events(40)
-    data = made.LAYOUTS[layout](events)
-    stream = Stream(Skipper(started=True))
-    decoded = sum(len(block) for block in stream.events(data[at : at + 50_000] for at in range(0, len(data), 50_000)))
-    needed = sum(one["ph"] == "X" and not may_be_left(one["cat"], one["name"]) for one in events)
-    assert needed <= decoded < len(events) / 2
 
 
 def test_events_are_numbered_by_their_place_in_the_file() -> None:
