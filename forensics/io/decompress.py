@@ -236,13 +236,6 @@ def gathered(pieces: Iterable[Piece], block_bytes: int) -> Iterator[Piece]:
         yield Piece(begin, b"".join(parts))
 
 
-def encoding_of(head: bytes) -> str:
-    """`utf-16-le`, `utf-16-be`, `utf-8-sig` by the byte-order mark, else `utf-8`."""
-    if head.startswith(codecs.BOM_UTF8):
-        return "utf-8-sig"
-    return _UTF16.get(head[:2], "utf-8")
-
-
 def _utf8(pieces: Iterable[Piece], codec: str, ledger: Ledger) -> Iterator[Piece]:
     decoder = codecs.getincrementaldecoder(codec)("replace")
     at = 0
@@ -264,10 +257,10 @@ def as_utf8(pieces: Iterable[Piece], ledger: Ledger) -> Iterator[Piece]:
     first = next(stream, None)
     if first is None:
         return
-    encoding = encoding_of(first.data) if first.offset == 0 else "utf-8"
-    if encoding.startswith("utf-16"):
+    head = first.data if first.offset == 0 else b""
+    if (encoding := _UTF16.get(head[:2])) is not None:
         yield from _utf8(chain((Piece(0, first.data[2:]),), stream), encoding, ledger)
         return
-    bom = 3 if encoding == "utf-8-sig" else 0
+    bom = 3 if head.startswith(codecs.BOM_UTF8) else 0
     yield Piece(first.offset + bom, first.data[bom:] if bom else first.data)
     yield from stream

@@ -25,7 +25,7 @@ _VALUES = 2_000_000
 _FREE_CELLS = 1 << 20
 _TYPES = ("boolean", "int32", "int64", "int96", "float", "double", "bytes", "fixed")
 _DATA, _DATA_V2 = 0, 3
-_STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 11, 12
+_STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 12
 
 Fields = dict[int, Any]
 
@@ -43,7 +43,6 @@ class Shape(Struct, frozen=True):
     rows: int
     columns: tuple[Column, ...]
     refused: tuple[tuple[str, str], ...]
-    writer: str
 
 
 class _Thrift:
@@ -141,10 +140,7 @@ def shape_of(data: bytes, limits: Limits = DEFAULT) -> Shape:
         for path, why in _faults(data, group, len(data) - 8 - size):
             refused.setdefault(path, why)
     sound = tuple(Column(name, kind) for name, kind in names if name not in refused)
-    writer = footer.get(6)
-    return Shape(
-        rows, sound, tuple(refused.items()), writer.decode("utf-8", "replace") if isinstance(writer, bytes) else ""
-    )
+    return Shape(rows, sound, tuple(refused.items()))
 
 
 def _int(struct: Fields, number: int) -> int:

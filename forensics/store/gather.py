@@ -53,16 +53,15 @@ _LONG_BYTES, _REPEATED = 256, 4
 class Rows:
     """The rows of one table, as sources give them: in memory they are few large frames, whatever the number of files.
 
-    Joining goes by levels, as a binary counter does, so each row is copied a few times only. What is added belongs to
-    this object: it is packed, and emptied once it is joined.
+    What is added belongs to this object: it is packed, and emptied once it is joined.
     """
 
-    __slots__ = ("_levels", "_parts", "_table", "_waiting", "_waiting_rows")
+    __slots__ = ("_held", "_parts", "_table", "_waiting", "_waiting_rows")
 
     def __init__(self, table: str) -> None:
         """Start empty."""
         self._table = table
-        self._levels: list[list[pl.DataFrame | Packed]] = [[]]
+        self._held: list[pl.DataFrame | Packed] = []
         self._waiting: list[pl.DataFrame | Packed | Raw] = []
         self._waiting_rows = 0
         self._parts: list[pl.LazyFrame | pl.DataFrame | Packed] = []
@@ -75,16 +74,8 @@ class Rows:
             return
         self._waiting.append(frame)
         self._waiting_rows += (frame.frame if isinstance(frame, Raw) else frame).height
-        if len(self._waiting) < _BATCH_FRAMES and self._waiting_rows < _BATCH_ROWS:
-            return
-        self._levels[0].append(self._joined())
-        for at, level in enumerate(self._levels):
-            if len(level) < _BATCH_FRAMES:
-                return
-            if at + 1 == len(self._levels):
-                self._levels.append([])
-            self._levels[at + 1].append(stacked(self._table, level))
-            level.clear()
+        if len(self._waiting) >= _BATCH_FRAMES or self._waiting_rows >= _BATCH_ROWS:
+            self._held.append(self._joined())
 
     def whole(self) -> pl.LazyFrame | pl.DataFrame | Packed:
         """Give all rows in the order in which they came: a packed frame where all are in memory."""
@@ -95,11 +86,10 @@ class Rows:
 
     def _settle(self) -> None:
         if self._waiting:
-            self._levels[0].append(self._joined())
-        held = [frame for level in reversed(self._levels) for frame in level]
-        self._levels = [[]]
-        if held:
-            self._parts.append(stacked(self._table, held))
+            self._held.append(self._joined())
+        if self._held:
+            self._parts.append(stacked(self._table, self._held))
+            self._held = []
 
     def _joined(self) -> pl.DataFrame | Packed:
         waiting, self._waiting, self._waiting_rows = self._waiting, [], 0

@@ -42,7 +42,7 @@ def value_class(value: pl.Expr) -> pl.Expr:
 
 
 def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Give `frame` exactly the columns of `table`, in order: missing ones null, `value_class` derived from `value`.
+    """Give `frame` exactly the columns of `table`, in order: missing ones null, `value_class` by `value`.
 
     A rank or an attempt that no 32 bits hold was misread, and is null. Raises `KeyError` for an unknown table or a
     column that the table does not have.
@@ -51,8 +51,9 @@ def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     unknown = set(frame.columns) - set(columns)
     if unknown:
         raise KeyError(f"{table} has no column {sorted(unknown)}")
-    if table == "metrics" and "value_class" not in frame.columns:
-        frame = frame.with_columns(value_class=value_class(pl.col("value").cast(pl.Float64)))
+    if table == "metrics":
+        told = [pl.col("value_class")] if "value_class" in frame.columns else []
+        frame = frame.with_columns(value_class=pl.coalesce(*told, value_class(pl.col("value").cast(pl.Float64))))
     known = set(frame.columns)
     return frame.select(
         (pl.col(name).cast(dtype, strict=dtype != _I32) if name in known else pl.lit(None, dtype=dtype)).alias(name)

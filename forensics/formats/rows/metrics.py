@@ -58,15 +58,6 @@ class Places(NamedTuple):
     t_ns: pl.Series | None
 
 
-def class_of(value: float | None) -> str:
-    """Class of one value, as `store.schema.value_class` names them."""
-    if value is None:
-        return "null"
-    if math.isfinite(value):
-        return "finite"
-    return "nan" if math.isnan(value) else "+inf" if value > 0 else "-inf"
-
-
 def int64(value: float | None) -> int | None:
     """A whole number that fits 64 bits, or None: `12`, `12.0` and `12.7` all give 12, NaN and 1e30 give None."""
     if value is None or not math.isfinite(value):
@@ -231,10 +222,8 @@ class MetricRows(Struct):
         frame = _points(shared, record, np.array(self._codes), list(self._numbers), values)
         if not self._classes:
             return frame
-        known = [class_of(value) for value in self._values]
-        for place, said in self._classes:
-            known[place] = said
-        return frame.with_columns(value_class=pl.Series(known, dtype=pl.String))
+        said = dict(self._classes)
+        return frame.with_columns(value_class=pl.Series([said.get(at) for at in range(frame.height)], dtype=pl.String))
 
 
 def _points(

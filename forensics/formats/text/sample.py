@@ -91,16 +91,10 @@ def choose(
         kept = free & sample.str.contains(words_for("line_of_evaluation")).fill_null(value=False)
         sample, ranks = sample.filter(kept), None if ranks is None else ranks.filter(kept)
     who = [] if ranks is None else ranks.head(_LEARN_LINES).to_list()
-    learned = _learned(sample.head(_LEARN_LINES).to_list(), who) if len(sample) else None
+    learned = learn(sample.head(_LEARN_LINES).to_list(), who) if len(sample) else None
     if learned is not None and has_loss:
         learned = _of_evaluations(learned)
     return [*known, learned] if learned is not None else known
-
-
-def _learned(lines: list[str], who: list[int | None]) -> Dialect | None:
-    from forensics.dialects.learned.generic import learn  # noqa: PLC0415 - a known trainer may leave no line to learn
-
-    return learn(lines, who)
 
 
 def _of_evaluations(learned: Dialect) -> Dialect | None:

@@ -9,9 +9,9 @@ import polars as pl
 
 from forensics import registry
 from forensics.dialects import sniff
-from forensics.dialects.clocks import Calendar
 from forensics.dialects.reader import Bounds, Reader
 from forensics.formats.rows.out import Out
+from forensics.formats.text.log import say_flood
 from forensics.formats.text.sample import choose
 
 #: The dialects are chosen on this much of a stream, and it is read in pieces of this size.
@@ -58,7 +58,7 @@ class Console:
         ready, flooded = self._reader.close()
         self._write(ready)
         for code, count in flooded:
-            self._out.issue("flood", f"{code}: hits between the first and the last ones were left out", count=count)
+            say_flood(self._out, code, count)
         return self._reader.lines
 
     def _read(self, size: int) -> None:
@@ -110,8 +110,3 @@ class Console:
     def _spot(self, at: int) -> tuple[int, int]:
         piece = max(bisect_right(self._offsets, at) - 1, 0)
         return self._files[piece] + at - self._offsets[piece], self._times[piece]
-
-
-def bounds(quote_chars: int, traceback_lines: int, year: int) -> Bounds:
-    """What may be kept of a console, as for a log."""
-    return Bounds(quote_chars, traceback_lines, Calendar(year))

@@ -10,18 +10,17 @@ from msgspec import Struct, field
 
 from forensics.dialects.spec import Name
 from forensics.formats.rows.metrics import At, MetricRows
-from forensics.patterns import lazily
+from forensics.formats.wandb._system import parts_of
 
 _NAMES = 100_000
 _HELD = 100_000
 _KEEPS_NAN = (0, 28, 1)
-_VERSION = lazily(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 def loses_nan(version: str) -> bool:
     """Whether a writer of this version may have written a NaN as null; one that is not known may."""
-    found = _VERSION.match(version)
-    return found is None or tuple(int(part or 0) for part in found.groups()) < _KEEPS_NAN
+    found = parts_of(version)
+    return found is None or found < _KEEPS_NAN
 
 
 class Points(Struct):

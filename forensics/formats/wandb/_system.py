@@ -14,9 +14,9 @@ from forensics.io.tables import named_rows
 from forensics.patterns import lazily
 
 PREFIX = "system."
+_VERSION = lazily(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _IN_GIB = {"": 1.0, "MiB": 1 / 1024, "bytes": 1 / 2**30}
 _WHOLE_MACHINE_BEFORE = (0, 13, 6)
-_VERSION = lazily(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 def _names_of(place: str) -> dict[str, Name]:
@@ -29,6 +29,12 @@ _SHAPES = [(lazily(pattern), name) for pattern, name in _names_of("shape").items
 _DEVICE = lazily(r"gpu\.(process\.)?\d+\.(\w+)")
 
 
+def parts_of(version: str) -> tuple[int, ...] | None:
+    """A version of the writer as three numbers; None for what is none."""
+    found = _VERSION.match(version)
+    return None if found is None else tuple(int(part or 0) for part in found.groups())
+
+
 @lru_cache(maxsize=4096)
 def system_name(key: str, version: str = "") -> Name:
     """Canonical name and scale of a key of a stats record, or of an events file less its `system.`.
@@ -36,11 +42,10 @@ def system_name(key: str, version: str = "") -> Name:
     `version` is the writer's, where it is known. A key that no known writer uses is `system.` and itself, as printed.
     """
     if key == "cpu":
-        found = _VERSION.match(version)
-        whole = found is not None and tuple(int(part or 0) for part in found.groups()) < _WHOLE_MACHINE_BEFORE
+        whole = (known := parts_of(version)) is not None and known < _WHOLE_MACHINE_BEFORE
         return Name("host_cpu_util_pct" if whole else "process_cpu_pct")
-    if (known := _HOST.get(key)) is not None:
-        return known
-    if (device := _DEVICE.fullmatch(key)) is not None and (known := _GPU.get(device[2])) is not None:
-        return Name(known.canonical.replace("gpu_", "gpu_process_", 1), known.scale) if device[1] else known
+    if (name := _HOST.get(key)) is not None:
+        return name
+    if (device := _DEVICE.fullmatch(key)) is not None and (name := _GPU.get(device[2])) is not None:
+        return Name(name.canonical.replace("gpu_", "gpu_process_", 1), name.scale) if device[1] else name
     return next((name for shape, name in _SHAPES if shape.fullmatch(key)), Name(PREFIX + key))

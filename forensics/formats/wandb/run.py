@@ -13,11 +13,13 @@ from collections.abc import Callable
 
 from msgspec import Struct, field
 
+from forensics.dialects.clocks import Calendar
+from forensics.dialects.reader import Bounds
 from forensics.dialects.spec import Name
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.metrics import At, MetricRows
-from forensics.formats.wandb._console import Console, bounds
+from forensics.formats.wandb._console import Console
 from forensics.formats.wandb._define import definition
 from forensics.formats.wandb._facts import Facts
 from forensics.formats.wandb._history import History, Row
@@ -197,12 +199,8 @@ def _console(record: Record, at: int, end: int, state: _State, *, kind_of: int) 
     if console is None:
         if kind_of == _OUTPUT and (_RAW, stream) in state.consoles:
             return
-        console = Console(
-            state.out,
-            bounds(state.limits.quote_chars, state.limits.traceback_lines, state.year),
-            state.rank,
-            state.limits.block_bytes,
-        )
+        kept = Bounds(state.limits.quote_chars, state.limits.traceback_lines, Calendar(state.year))
+        console = Console(state.out, kept, state.rank, state.limits.block_bytes)
         state.consoles[kind_of, stream] = console
     console.feed(data[line[0] : line[1]], record.file_byte(line[0]), t_ns)
 
