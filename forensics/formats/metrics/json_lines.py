@@ -28,7 +28,7 @@ from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import CONSTANTS, DATES, EPOCHS, STEPS, TIMES
 from forensics.formats.rows.facts import write_facts
-from forensics.formats.rows.json_records import JsonLines, JsonList, dated, number, offsets_of, places, record_of
+from forensics.formats.rows.json_records import JsonLines, JsonList, dated, flat, number, offsets_of, places, record_of
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
 from forensics.formats.rows.splits import Splits
 from forensics.formats.rows.text import Line, document, settle, settle_document
@@ -91,7 +91,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     named = any(fnmatchcase(opened.source.path.rpartition("/")[2], glob) for glob in _GLOBS)
     columns = columns_of(document(opened, limits)) if may_be_columns(head) else None
     if columns is None and (rows := _rows_of(head, opened, limits)) is not None:
-        state = _read(rows, opened, MetricRows(out, limits), by_epoch=_sniff(rows.records, opened.budget))
+        state = _read(rows, opened, MetricRows(out, limits), by_epoch=_sniff((row for _, row in rows), opened.budget))
         out.format("json list")
         settle_document(opened, out, records=state.seq)
         return
@@ -159,7 +159,7 @@ def _facts(state: _State, out: Out) -> None:
 def _config(record: dict[str, object], budget: Budget) -> Iterator[tuple[str, object]]:
     inside = record.get(_CONFIG)
     if isinstance(inside, dict):
-        for key, cell in budget.each(_flat(cast("dict[str, object]", inside)), itemgetter(0)):
+        for key, cell in budget.each(flat(cast("dict[str, object]", inside), "/", _NESTING), itemgetter(0)):
             if isinstance(cell, (str, int, float)):
                 yield key.replace("/", "."), cell
 
@@ -178,16 +178,6 @@ def _sniff(records: Iterable[dict[str, object] | None], budget: Budget) -> bool:
     if not epochs:
         raise NotMine("no JSON record has a step or an epoch, and a number")
     return True
-
-
-def _flat(record: dict[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
-    for key, cell in record.items():
-        if not prefix and key == _CONFIG:
-            continue
-        if isinstance(cell, dict) and depth < _NESTING:
-            yield from _flat(cast("dict[str, object]", cell), f"{prefix}{key}/", depth + 1)
-        else:
-            yield f"{prefix}{key}", cell
 
 
 class _Keys(Struct, frozen=True):
@@ -241,20 +231,21 @@ def _time(record: Mapping[str, object], keys: _Keys) -> tuple[str, int | None]:
 
 def _parsed(record: dict[str, object], budget: Budget) -> _Row:
     nested = any(type(cell) is dict for cell in record.values())
-    flat = dict(budget.each(_flat(record), itemgetter(0))) if nested or _CONFIG in record else record
-    keys = _meaning(tuple(record), tuple(flat))
-    (step_name, step), (epoch_name, epoch) = _axis(flat, keys.steps), _axis(flat, keys.epochs)
-    time_name, t_ns = _time(flat, keys)
+    own = {key: cell for key, cell in record.items() if key != _CONFIG} if _CONFIG in record else record
+    every = dict(budget.each(flat(own, "/", _NESTING), itemgetter(0))) if nested else own
+    keys = _meaning(tuple(record), tuple(every))
+    (step_name, step), (epoch_name, epoch) = _axis(every, keys.steps), _axis(every, keys.epochs)
+    time_name, t_ns = _time(every, keys)
     cells: list[tuple[str, float | None]] = []
     for key, name, may_be_axis, printed in keys.cells:
-        cell = flat[key]
+        cell = every[key]
         value = cell if type(cell) is float else number(cell)
         if value is None and cell is not None:
             continue
         if name == time_name or (may_be_axis and (name in {step_name, epoch_name} or value is None or value == step)):
             continue
         cells.append((printed, value))
-    return _Row(int64(step), epoch, t_ns, int64(number(flat.get(keys.rank))), _named(flat, cells))
+    return _Row(int64(step), epoch, t_ns, int64(number(every.get(keys.rank))), _named(every, cells))
 
 
 def _named(record: Mapping[str, object], cells: list[tuple[str, float | None]]) -> tuple[tuple[str, float | None], ...]:
@@ -289,19 +280,11 @@ _FEWEST = 3
 _STATE = b'"log_history"'
 
 
-class JsonRows(Struct, frozen=True):
-    """The records of a list within a document, all in the line where it begins."""
+def _rows_of(head: bytes, opened: Opened, limits: Limits) -> list[tuple[Line, dict[str, object]]] | None:
+    """Read the list of records of a document that is one object: `{"config": …, "epochs": [{…}, …]}`.
 
-    records: list[dict[str, object]]
-    line: Line
-
-    def __iter__(self) -> Iterator[tuple[Line, dict[str, object]]]:
-        """Give them in order."""
-        return ((self.line, record) for record in self.records)
-
-
-def _rows_of(head: bytes, opened: Opened, limits: Limits) -> JsonRows | None:
-    """Read the list of records of a document that is one object: `{"config": …, "epochs": [{…}, …]}`."""
+    All stand in the line where it begins.
+    """
     if head.lstrip()[:1] != b"{" or _LISTED.search(head) is None or _STATE in head:
         return None
     data = document(opened, limits)
@@ -313,7 +296,7 @@ def _rows_of(head: bytes, opened: Opened, limits: Limits) -> JsonRows | None:
             if not any(key.lower() in (*STEPS, *EPOCHS) for key in names):  # its place in the list counts, from 1
                 records = [{"epoch": index, **record} for index, record in enumerate(records, 1)]
             number_of_line, at = offsets_of(data, {(name,)}).of((name,))
-            return JsonRows(records, Line(number_of_line or 1, at or 0, b"", ended=True))
+            return [(Line(number_of_line or 1, at or 0, b"", ended=True), record) for record in records]
     return None
 
 
@@ -330,10 +313,6 @@ class JsonColumns(Struct, frozen=True):
     columns: dict[str, list[object]]
     line: Line
     is_held: bool = False
-
-    def __len__(self) -> int:
-        """Count the records."""
-        return max(map(len, self.columns.values()), default=0)
 
     def __iter__(self) -> Iterator[tuple[Line, dict[str, object]]]:
         """Give them in order; where no list counts steps, the place in the lists does, from 1."""

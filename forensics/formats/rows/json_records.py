@@ -6,7 +6,7 @@ import math
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -164,6 +164,34 @@ def object_of(data: bytes) -> dict[str, object] | None:
     except InputError:
         return None
     return cast("dict[str, object]", found) if isinstance(found, dict) else None
+
+
+def _all_kept(key: str, cell: object) -> bool:
+    del key, cell
+    return False
+
+
+def flat(
+    record: Mapping[str, object],
+    joint: str,
+    most: int,
+    left_out: Callable[[str, object], bool] = _all_kept,
+    above: str = "",
+) -> Iterator[tuple[str, object]]:
+    """The cells of a record in order, those of objects within, up to `most` levels, by names joined with `joint`."""
+    for key, cell in record.items():
+        if left_out(key, cell):
+            continue
+        if isinstance(cell, dict) and most:
+            yield from flat(cast("dict[str, object]", cell), joint, most - 1, left_out, f"{above}{key}{joint}")
+        else:
+            yield f"{above}{key}", cell
+
+
+def is_media(key: str, cell: object) -> bool:
+    """Whether a cell is an object that a tracker keeps of a picture, a table or another medium."""
+    del key
+    return isinstance(cell, dict) and "_type" in cell
 
 
 class JsonLines(Struct):

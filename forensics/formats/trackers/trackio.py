@@ -8,12 +8,11 @@ database is read page by page and no SQL is run. It is kept in write-ahead mode:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import cast
 
 from forensics.formats.kit import Limits, Opened, Out, Sniff, ingester
-from forensics.formats.rows.json_records import number, object_of
+from forensics.formats.rows.json_records import flat, is_media, number, object_of
 from forensics.formats.rows.metrics import MetricRows, int64
 from forensics.formats.trackers._tables import LOG, TRACKIO, every_row, open_tables, settle_database, text, variant
 from forensics.formats.trackers.points import Point, TrackedPoints, TrackerFacts
@@ -67,20 +66,10 @@ def _table(db: Database, tables: Mapping[str, Table], name: str, points: Tracked
             continue
         run, when = text(run_id) or text(run_name), _time(text(stamp))
         names.setdefault(run, text(run_name) or run)
-        for key, value in _numbers(record):
-            points.add(Point(run, key, value, int64(number(step)), when, row.byte))
+        for key, cell in flat(record, "/", _NESTING, is_media):
+            if cell is None or number(cell) is not None:
+                points.add(Point(run, key, number(cell), int64(number(step)), when, row.byte))
     return names
-
-
-def _numbers(record: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
-    """Numbers, and nulls, by key; objects inside are joined with `/`, media and tables are none."""
-    for key, cell in record.items():
-        if isinstance(cell, dict):
-            inner = cast("dict[str, object]", cell)
-            if depth < _NESTING and "_type" not in inner:
-                yield from _numbers(inner, f"{prefix}{key}/", depth + 1)
-        elif cell is None or (number(cell) is not None):
-            yield f"{prefix}{key}", number(cell)
 
 
 def _time(stamp: str) -> int | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Union, cast
+from typing import Union
 
 from forensics.errors import InputError
-from forensics.formats.rows.json_records import number
+from forensics.formats.rows.json_records import flat as joined
+from forensics.formats.rows.json_records import is_media, number
 from forensics.io.records.protobuf import BYTES, FIXED64, VARINT, fields, signed, varint
 from forensics.io.tolerant_json import loads
 from forensics.patterns import lazily
@@ -115,18 +116,8 @@ def numbers_of(name: str, value: bytes) -> Iterator[tuple[str, float | None]]:
 def flat(name: str, document: object) -> Iterator[tuple[str, object]]:
     """Leaves of a document with dotted names; an object with `_type` is a media value and has none."""
     cells, chars = _NESTED_CELLS, _NESTED_CHARS
-    for key, cell in _nested(name, document, 0):
+    for key, cell in joined({name: document}, ".", _NESTING, is_media):
         cells, chars = cells - 1, chars - len(key)
         if cells < 0 or chars < 0:
             return
         yield key, cell
-
-
-def _nested(name: str, document: object, depth: int) -> Iterator[tuple[str, object]]:
-    if isinstance(document, dict) and depth < _NESTING:
-        if "_type" in document:
-            return
-        for key, cell in cast("dict[str, object]", document).items():
-            yield from _nested(f"{name}.{key}", cell, depth + 1)
-    else:
-        yield name, document

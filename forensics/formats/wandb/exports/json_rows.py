@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from itertools import islice
 from operator import itemgetter
 from typing import cast
 
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.facts import write_facts
-from forensics.formats.rows.json_records import JsonLines, JsonList, number, places, record_of
+from forensics.formats.rows.json_records import JsonLines, JsonList, flat, is_media, number, places, record_of
 from forensics.formats.rows.metrics import MetricRows
 from forensics.formats.rows.text import document, settle, settle_document
 from forensics.formats.wandb.exports._rows import HistoryRows
@@ -24,7 +25,7 @@ from forensics.io.tolerant_json import loads
 
 _HEAD_BYTES = 1 << 20
 _NESTING = 4
-_FACTS = 10_000
+_FACTS, _VALUE_CHARS = 10_000, 10_000
 
 Record = Mapping[str, object]
 
@@ -57,19 +58,19 @@ def _lines(head: bytes) -> bool:
     return record is not None and number(record.get("_step")) is not None
 
 
-def _cells(record: Record, *, bare_nan: bool, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
+def _is_none(key: str, cell: object) -> bool:
+    """Whether an object holds no numbers of the program: a medium, or what the writer notes for itself."""
+    return is_media(key, cell) or (key == "_wandb" and isinstance(cell, dict))
+
+
+def _cells(record: Record, *, bare_nan: bool) -> Iterator[tuple[str, float | None]]:
     """Numbers of a row, nested ones joined with a dot; media objects are no numbers. A padded cell gives None."""
-    for key, cell in record.items():
-        if isinstance(cell, dict):
-            inner = cast("Record", cell)
-            if depth < _NESTING and "_type" not in inner and key != "_wandb":
-                yield from _cells(inner, bare_nan=bare_nan, prefix=f"{prefix}{key}.", depth=depth + 1)
-            continue
+    for key, cell in flat(record, ".", _NESTING, _is_none):
         value = number(cell)
         if isinstance(cell, float) and math.isnan(cell) and not bare_nan:
-            yield f"{prefix}{key}", None
+            yield key, None
         elif value is not None:
-            yield f"{prefix}{key}", value
+            yield key, value
 
 
 def _charged(opened: Opened, cells: Iterable[tuple[str, float | None]]) -> Iterator[tuple[str, float | None]]:
@@ -141,16 +142,9 @@ def _columns(content: dict[str, object]) -> dict[str, list[object]] | None:
 def _summary(content: dict[str, object], opened: Opened, out: Out) -> None:
     if not any(number(content.get(name)) is not None for name in HISTORY_AXES):
         raise NotMine("neither a history nor a summary")
-    rows = list(_leaves(content))[:_FACTS]
+    every = flat(content, ".", _NESTING, lambda key, cell: isinstance(cell, dict) and key == "_wandb")
+    told = ((f"summary.{key}", cell) for key, cell in every if isinstance(cell, (str, int, float)))
+    rows = list(islice((row for row in told if len(str(row[1])) < _VALUE_CHARS), _FACTS))
     write_facts(out, ((key, value, "progress") for key, value in rows))
     out.format("W&B summary")
     settle_document(opened, out, records=len(rows))
-
-
-def _leaves(content: Record, prefix: str = "summary.", depth: int = 0) -> Iterator[tuple[str, object]]:
-    for key, cell in content.items():
-        if isinstance(cell, dict):
-            if depth < _NESTING and key != "_wandb":
-                yield from _leaves(cast("Record", cell), f"{prefix}{key}.", depth + 1)
-        elif isinstance(cell, (str, int, float)) and len(str(cell)) < 10_000:
-            yield f"{prefix}{key}", cell
