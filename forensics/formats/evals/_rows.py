@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
-
-from msgspec import Struct, field
 
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.out import Out
@@ -36,22 +34,12 @@ class EvalRow(NamedTuple):
     settings: str
 
 
-class EvalRows(Struct):
-    """Rows on their way to the sink."""
-
-    out: Out
-    rows: list[EvalRow] = field(default_factory=list[EvalRow])
-
-    def add(self, row: EvalRow) -> None:
-        """Keep one row."""
-        self.rows.append(row)
-
-    def close(self) -> int:
-        """Hand all rows to the sink; how many there were."""
-        if self.rows:
-            cells = zip(*self.rows, strict=True)
-            self.out.rows("evals", dict(zip(EvalRow._fields, cells, strict=True)))
-        return len(self.rows)
+def write_rows(out: Out, rows: Iterable[EvalRow]) -> int:
+    """Hand rows to the sink; how many there were."""
+    every = list(rows)
+    if every:
+        out.rows("evals", dict(zip(EvalRow._fields, zip(*every, strict=True), strict=True)))
+    return len(every)
 
 
 class Measured(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics.formats.evals._document import Document, Object, as_object, parsed
-from forensics.formats.evals._rows import EvalRow, EvalRows, measured, text_of, whole
+from forensics.formats.evals._rows import EvalRow, measured, text_of, whole, write_rows
 from forensics.formats.evals._settings import TASK_KEYS, flat, known, settings_text
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
@@ -42,11 +42,9 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     found = parsed(document(opened, limits), "results")
     if not any(measured(metrics) for metrics in found.tasks.values()) and not found.why:
         raise NotMine("no results of tasks")
-    rows = EvalRows(out)
-    for row in _rows(found, opened.source.path):
-        rows.add(row)
     out.format("lighteval")
-    settle_document(opened, out, records=rows.close(), lost_bytes=found.lost_bytes)
+    count = write_rows(out, _rows(found, opened.source.path))
+    settle_document(opened, out, records=count, lost_bytes=found.lost_bytes)
     if found.why:
         out.issue("damaged", f"{found.why}; {len(found.tasks)} whole tasks were read, their settings were not")
 

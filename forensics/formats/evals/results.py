@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from forensics.formats.evals._document import Document, Object, as_object, members, parsed
 from forensics.formats.evals._own import own_rows
-from forensics.formats.evals._rows import EvalRow, EvalRows, Measured, measured, text_of, whole
+from forensics.formats.evals._rows import EvalRow, Measured, measured, text_of, whole, write_rows
 from forensics.formats.evals._settings import CONFIG_KEYS, FILE_KEYS, TASK_KEYS, arguments, flat, known, settings_text
 from forensics.formats.evals._tree import scores_in
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
@@ -87,11 +87,9 @@ def _own(opened: Opened, out: Out, limits: Limits) -> None:
         _write(Document({}, flat), opened, out)
         return
     scores = scores_in(whole_)
-    rows = EvalRows(out)
-    for row in own_rows(scores, path, offsets_of(data, {one.path for one in scores})):
-        rows.add(row)
+    count = write_rows(out, own_rows(scores, path, offsets_of(data, {one.path for one in scores})))
     out.format("evaluation results")
-    settle_document(opened, out, records=rows.close())
+    settle_document(opened, out, records=count)
 
 
 def _flat(cells: Object) -> dict[str, Object]:
@@ -104,15 +102,15 @@ def _flat(cells: Object) -> dict[str, Object]:
 
 
 def _write(found: Document, opened: Opened, out: Out) -> None:
-    rows = EvalRows(out)
     about = about_of(found, opened.source.path)
-    for seq, (task, metrics) in enumerate(found.tasks.items()):
-        settings = settings_of_task(found, about, task)
-        for one in measured(metrics):
-            rows.add(_row(found, about, (seq, task, settings), one))
     out.format(_version(found))
-    count = rows.close()
-    settle_document(opened, out, records=count, lost_bytes=found.lost_bytes)
+    rows = (
+        _row(found, about, (seq, task, settings), one)
+        for seq, (task, metrics) in enumerate(found.tasks.items())
+        for settings in (settings_text(_settings(found, about, task)),)
+        for one in measured(metrics)
+    )
+    settle_document(opened, out, records=write_rows(out, rows), lost_bytes=found.lost_bytes)
 
 
 def _version(found: Document) -> str:
@@ -152,11 +150,6 @@ def about_of(found: Document, path: str) -> About:
     )
 
 
-def settings_of_task(found: Document, about: About, task: str) -> str:
-    """Everything that the comparability of one task's results depends on, as a JSON object."""
-    return settings_text(_settings(found, about, task))
-
-
 def _common(found: Document, config: Object, args: dict[str, object]) -> Iterator[tuple[str, object]]:
     for key, cell in known("", found.whole, FILE_KEYS):
         yield key, "none" if cell is None and key in ("chat_template", "system_instruction") else _ids(key, cell)
@@ -194,6 +187,7 @@ def _members(found: Document, task: str) -> tuple[str, ...]:
 
 
 def _settings(found: Document, about: About, task: str) -> Iterator[tuple[str, object]]:
+    """Everything that the comparability of one task's results depends on."""
     yield from about.common
     own = as_object(found.part("configs").get(task))
     for key, cell in known("task", own, TASK_KEYS):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from forensics.formats.evals._own import identifies, own_rows, row_of, trains
-from forensics.formats.evals._rows import EvalRow, EvalRows
+from forensics.formats.evals._rows import EvalRow, write_rows
 from forensics.formats.evals._tree import COUNTS, METRICS, TASKS, Scored, scores_in
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.delimited import first_rows, refused, rows_of
@@ -32,13 +32,13 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one table of results; raises `NotMine` when no first row is the result of an evaluation."""
     del limits
     name = opened.source.path.lower()
-    rows = EvalRows(out)
+    rows: list[EvalRow] = []
     lost_bytes = _lines(opened, out, rows) if ".jsonl" in name else _table(opened, out, rows)
     out.format("evaluation results (table)")
-    settle(opened, out, records=rows.close(), lost_bytes=lost_bytes, reason="rows that are no result")
+    settle(opened, out, records=write_rows(out, rows), lost_bytes=lost_bytes, reason="rows that are no result")
 
 
-def _lines(opened: Opened, out: Out, rows: EvalRows) -> int:
+def _lines(opened: Opened, out: Out, rows: list[EvalRow]) -> int:
     first = [record for text in head_lines(opened, _HEAD)[:_SAMPLE_ROWS] if (record := record_of(text)) is not None]
     scores = [scores_in(record) for record in first]
     if (
@@ -52,12 +52,12 @@ def _lines(opened: Opened, out: Out, rows: EvalRows) -> int:
     lines = JsonLines(opened, out)
     for line, record in lines:
         for row in own_rows(scores_in(record), opened.source.path, Offsets(), strict=False):
-            rows.add(row._replace(seq=seq, line=line.number, byte=line.byte))
+            rows.append(row._replace(seq=seq, line=line.number, byte=line.byte))
             seq += 1
     return lines.lost_bytes
 
 
-def _table(opened: Opened, out: Out, rows: EvalRows) -> int:
+def _table(opened: Opened, out: Out, rows: list[EvalRow]) -> int:
     delimiter, first = first_rows(opened, _SAMPLE_ROWS)
     if len(first) < 2:
         raise NotMine("no table")
@@ -76,7 +76,7 @@ def _table(opened: Opened, out: Out, rows: EvalRows) -> int:
             lost_bytes += wrong
             continue
         for made in _rows(names, row.cells, opened.source.path, (seq, row.line, row.byte)):
-            rows.add(made)
+            rows.append(made)
             seq += 1
     return lost_bytes
 
