@@ -10,7 +10,7 @@ from forensics import pipeline
 from forensics.case.runs import parts
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.places.named import Where, place_of
-from forensics.io.places.part import Part
+from forensics.io.places.part import part_of
 from forensics.io.places.place import Place, Seen
 from forensics.knowledge.paths import is_part_of_job
 from forensics.patterns import lazily
@@ -53,7 +53,7 @@ def fleet_of(where: Where, limits: Limits = DEFAULT) -> Fleet | None:
     ordered = sorted(names, key=_natural)
     half = len(ordered) // 2
     sample = {*ordered[:2], *ordered[half : half + 2], *ordered[-2:]}
-    told = parts(pipeline.ingest_run(Part(parent, frozenset(sample)), limits=limits))
+    told = parts(pipeline.ingest_run(part_of(parent, frozenset(sample)), limits=limits))
     if not told or not {part.folder for part in told} <= sample or any(part.tracked for part in told):
         return None
     members = tuple(Member(parent.below(name), names[name]) for name in ordered)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from forensics.errors import InputError, PlaceError, UsageError
+from forensics.errors import InputError, UsageError
 from forensics.io.disk import Lost, room
 from forensics.io.limits import Limits
-from forensics.io.places.client import BLOCK_BYTES, Client, Object, Refused
+from forensics.io.places.client import BLOCK_BYTES, Client, Object, Refused, told_of
 from forensics.io.places.place import Found, Seen
 from forensics.io.places.services import services
 from forensics.model import UNREADABLE
@@ -111,12 +111,10 @@ class Bucket:
 
         Raises `UsageError` when nothing has that name; `PlaceError` when the bucket refuses, or answers no more.
         """
-        try:
+        with told_of(self.name):
             found = self._listed(limits)
             if not found.files and not found.skipped:
                 return self._alone()
-        except Refused as error:
-            raise PlaceError(self.name, OSError(error.message), help=error.help) from error
         folders = {seen.path.rpartition("/")[0] for seen in found.files}  # some tools write an empty `a/` to mark one
         found.files = [seen for seen in found.files if seen.size_bytes or seen.path not in folders]
         return found
@@ -160,10 +158,8 @@ class Bucket:
 
         Raises `PlaceError` when the bucket refuses, or answers no more.
         """
-        try:
+        with told_of(self.name):
             objects, _ = self.client.children(self.prefix)
-        except Refused as error:
-            raise PlaceError(self.name, OSError(error.message), help=error.help) from error
         yield from (Bucket(self.client, self.scheme, self.bucket, one.key) for one in objects)
 
     def _above(self) -> Bucket:

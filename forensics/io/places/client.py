@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
@@ -50,6 +50,15 @@ class Refused(InputError):  # noqa: N818 - named for the answer
         """Keep the reason."""
         super().__init__(refusal.words, help=refusal.help)
         self.refusal = refusal
+
+
+@contextmanager
+def told_of(place: str) -> Generator[None]:
+    """Say which place refuses: raises `PlaceError` for what a request does."""
+    try:
+        yield
+    except Refused as error:
+        raise PlaceError(place, OSError(error.message), help=error.help) from error
 
 
 class Client(Struct):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from forensics.errors import PlaceError, UsageError
+from forensics.errors import UsageError
 from forensics.io.atomic import write_atomic
 from forensics.io.places.bucket import Bucket
-from forensics.io.places.client import Refused
+from forensics.io.places.client import told_of
 from forensics.io.places.named import Where, place_of
 
 _FORCE = "give --force to replace it, or another name to -o"
@@ -37,12 +37,9 @@ def written_once(place: Bucket, data: bytes, *, force: bool = False) -> bool:
     False where another one is there. One with the same bytes is ours: a request without an answer may have had success.
     Raises `PlaceError` when the bucket refuses, or answers no more.
     """
-    try:
-        if place.client.put(place.prefix, data, force=force):
-            return True
-        return place.client.whole(place.prefix, len(data)) == data
-    except Refused as error:
-        raise PlaceError(place.name, OSError(error.message), help=error.help) from error
+    with told_of(place.name):
+        put = place.client.put(place.prefix, data, force=force)
+        return put or place.client.whole(place.prefix, len(data)) == data
 
 
 def is_taken(where: Where) -> bool:
@@ -53,10 +50,8 @@ def is_taken(where: Where) -> bool:
     place = place_of(where)
     if not isinstance(place, Bucket):
         return _path(where).is_file()
-    try:
+    with told_of(place.name):
         return bool(place.prefix) and place.client.is_object(place.prefix)
-    except Refused as error:
-        raise PlaceError(place.name, OSError(error.message), help=error.help) from error
 
 
 def _path(where: Where) -> Path:
