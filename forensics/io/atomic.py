@@ -34,12 +34,6 @@ def _is_special(path: Path, *, force: bool) -> bool:
     return True
 
 
-def _write_all(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
-
-
 def _publish(temporary: Path, path: Path, *, force: bool) -> None:
     if force:
         temporary.replace(path)
@@ -74,13 +68,8 @@ def write_atomic(path: Path, data: bytes, *, force: bool) -> None:
             path.write_bytes(data)
             return
         temporary = path.with_name(f".{path.name[:200]}.{os.urandom(6).hex()}.tmp")
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
-            try:
-                _write_all(fd, data)
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            _write(temporary, data)
             _publish(temporary, path, force=force)
         finally:
             temporary.unlink(missing_ok=True)
@@ -103,6 +92,7 @@ def write_folder(place: Path, files: Mapping[str, bytes], marker: str, *, force:
         try:
             work.mkdir()
             for name, data in files.items():
+                (work / name).parent.mkdir(parents=True, exist_ok=True)
                 _write(work / name, data)
             if place.exists():
                 place.rename(old)
@@ -137,7 +127,6 @@ def _check(place: Path, marker: str, *, force: bool) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("xb") as file:
         file.write(data)
         file.flush()
