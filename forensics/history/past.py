@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Annotated
 
-import orjson
+import msgspec
 import polars as pl
 from msgspec import Struct
 
@@ -29,15 +27,18 @@ from forensics.model import (
     Verdict,
 )
 from forensics.store.run import Run
-from forensics.values import tool_version
+from forensics.values import field_names, replace, tool_version
 
 SCHEMA = "forensics.diagnosis/1"
 _KEY_CHARS = 16
 _WORDS_CHARS = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+#: As polars and a clock hold it.
+Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
+class Past(Struct, frozen=True, tag_field="schema", tag=SCHEMA):
     """A diagnosis of the past.
 
     `run` is what the run was called, `key` a hash of the names, sizes and times of its files, `ended_ns` when it
@@ -50,21 +51,21 @@ class Past:
     run: str
     key: str
     tool: str
-    judged_ns: int
-    ended_ns: int
+    judged_ns: Whole
+    ended_ns: Whole
     outcome: str
     shape: str = ""
     cause: str = ""
     headline: str = ""
     root: str = ""
     entity: str = ""
-    step: int | None = None
+    step: Whole | None = None
     checkpoint: str = ""
     confidence: str = "low"
     rule: str = ""
     severity: str = ""
     source: str = ""
-    line: int | None = None
+    line: Whole | None = None
     quote: str = ""
 
 
@@ -141,26 +142,19 @@ def judged_already(past: Iterable[Past]) -> Mapping[tuple[str, str], Past]:
 
 def line_of(past: Past) -> bytes:
     """Give the line that is kept, with its line feed."""
-    return orjson.dumps({"schema": SCHEMA, **dataclasses.asdict(past)}) + b"\n"
+    return msgspec.json.encode(past) + b"\n"
 
 
 def past_in(line: bytes) -> Past | None:
     """Read a line that was kept; None for any other."""
+    if SCHEMA.encode() not in line:
+        return None
     try:
-        decoded: object = orjson.loads(line)
-    except orjson.JSONDecodeError:
+        found = msgspec.json.decode(line, type=Past)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    said: Mapping[str, object] = cast("dict[str, object]", decoded) if isinstance(decoded, dict) else {}
-    if said.get("schema") != SCHEMA:
-        return None
-    given: dict[str, Any] = {}
-    for field in dataclasses.fields(Past):
-        value = said.get(field.name, field.default)
-        kinds: Any = {"int": int, "int | None": int | None}.get(str(field.type), str)
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            return None
-        given[field.name] = printable(value, _WORDS_CHARS) if isinstance(value, str) else value
-    return Past(**given)
+    said = ((name, getattr(found, name)) for name in field_names(Past))
+    return replace(found, **{name: printable(text, _WORDS_CHARS) for name, text in said if isinstance(text, str)})
 
 
 def seen_before(past: Iterable[Past], now: Past) -> SeenBefore | None:
