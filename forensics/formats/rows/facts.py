@@ -47,31 +47,25 @@ MOST, _KEY_CHARS, _VALUE_CHARS = 10_000, 300, 4_000
 class ConfigFacts(Struct):
     """What was found, in the order of the file; beyond `MOST` rows only their number is kept."""
 
-    lines: list[int | None] = field(default_factory=list[int | None])
-    keys: list[str] = field(default_factory=list[str])
-    values: list[str] = field(default_factory=list[str])
-    families: list[str] = field(default_factory=list[str])
+    rows: list[tuple[int | None, str, str, str]] = field(default_factory=list[tuple[int | None, str, str, str]])
     beyond: int = 0
 
     def __len__(self) -> int:
         """Rows that were kept."""
-        return len(self.keys)
+        return len(self.rows)
 
     def put(self, key: str, value: object, line: int | None = None, family: str = "config") -> None:
         """Note one value."""
-        if len(self.keys) >= MOST:
+        if len(self.rows) >= MOST:
             self.beyond += 1
             return
         shown = masked(key, value)
-        self.lines.append(line)
-        self.keys.append(key[:_KEY_CHARS])
-        self.values.append(dumps(shown[:_VALUE_CHARS] if isinstance(shown, str) else shown, compact=True).decode())
-        self.families.append(family)
+        text = dumps(shown[:_VALUE_CHARS] if isinstance(shown, str) else shown, compact=True).decode()
+        self.rows.append((line, key[:_KEY_CHARS], text, family))
 
     def write(self, out: Out) -> None:
         """Hand everything to the sink."""
-        if self.keys:
-            columns = {"line": self.lines, "key": self.keys, "value": self.values, "family": self.families}
-            out.rows("facts", columns)
+        if self.rows:
+            out.rows("facts", dict(zip(("line", "key", "value", "family"), zip(*self.rows, strict=True), strict=True)))
         if self.beyond:
             out.issue("too-many", f"only the first {MOST} settings were kept", count=self.beyond)

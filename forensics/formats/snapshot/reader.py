@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester, lazily
+from forensics.formats.rows.facts import write_facts
 from forensics.formats.snapshot._columns import BATCH, EventColumns
 from forensics.formats.snapshot._segments import StateRows, state_rows
 from forensics.formats.snapshot._stacks import StackBook
 from forensics.formats.snapshot._stream import Streamed, stream
 from forensics.io.budget import Budget, WorkExceeded
 from forensics.io.pickle.ops import foreign
-from forensics.io.tolerant_json import dumps, loads
+from forensics.io.tolerant_json import loads
 
 _MAGIC = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _NAMES = ("*.pickle", "*.pkl", "*.json", "*snapshot*")
@@ -172,14 +173,7 @@ def write_settings(document: Mapping[str, object], out: Out, told: Mapping[str, 
                 rows.append((key, value))
     except WorkExceeded:
         pass  # the sink states it
-    out.rows(
-        "facts",
-        {
-            "key": [key for key, _ in rows],
-            "value": [dumps(value, compact=True).decode() for _, value in rows],
-            "family": ["memory"] * len(rows),
-        },
-    )
+    write_facts(out, ((key, value, "memory") for key, value in rows))
 
 
 def _settings(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -16,6 +16,7 @@ from forensics.dialects.names import canonical
 from forensics.errors import InputError, LimitExceeded, NotMine
 from forensics.formats.kit import Limits, Opened, Out, Sniff, ingester
 from forensics.formats.rows.axes import EPOCHS, STEPS, TIMES, first_of
+from forensics.formats.rows.metrics import unix_ns_of
 from forensics.formats.wandb.exports._rows import TRAINER_STEPS, Extent, state_extent
 from forensics.formats.wandb.exports.columns import HISTORY_AXES, INDEX
 from forensics.io.budget import Budget
@@ -115,20 +116,13 @@ def _decode(data: bytes, columns: dict[str, str], offset: int, rows: int) -> pl.
 def _axes(raw: pl.DataFrame, *, sort: bool) -> pl.DataFrame:
     """Axes of every row, with `seq`: the order of the rows, by step where `sort` is set."""
     have = set(raw.columns)
-    stamp = pl.col("t").cast(pl.Float64, strict=False)
-    seconds = pl.when(stamp > 1e11).then(stamp / 1000).otherwise(stamp)
+    nulls = pl.lit(None, dtype=pl.Int64)
     frame = raw.select(
         pl.int_range(pl.len()).alias("row"),
         _whole("step", whole=raw["step"].dtype.is_integer()),
-        _whole("gstep", whole=raw["gstep"].dtype.is_integer())
-        if "gstep" in have
-        else pl.lit(None, dtype=pl.Int64).alias("gstep"),
+        _whole("gstep", whole=raw["gstep"].dtype.is_integer()) if "gstep" in have else nulls.alias("gstep"),
         (pl.col("epoch").cast(pl.Float64) if "epoch" in have else pl.lit(None, dtype=pl.Float64)).alias("epoch"),
-        (
-            (pl.when(seconds.is_between(1e9, 9.2e9)).then(seconds) * 1e9).round().cast(pl.Int64, strict=False)
-            if "t" in have
-            else pl.lit(None, dtype=pl.Int64)
-        ).alias("t_ns"),
+        t_ns=unix_ns_of(raw["t"].cast(pl.Float64, strict=False)) if "t" in have else nulls,
     )
     if sort:
         frame = frame.sort("step", maintain_order=True)
