@@ -66,7 +66,12 @@ def test_a_link_in_a_history_is_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"{", b"[]", b'{"schema": "x"}', line_of(FAILED).replace(b'"nan"', b"3"), line_of(FAILED)[:-9]]
+    "line",
+    [
+        *(b"", b"{", b"[]", b'{"schema": "x"}', line_of(FAILED).replace(b'"nan"', b"3"), line_of(FAILED)[:-9]),
+        *(line_of(FAILED).replace(b'"schema":"forensics.diagnosis/1",', b""), b"[" * 5_000, b"\xff"),
+        line_of(FAILED).replace(b'"judged_ns":', b'"judged_ns":9000000000000000000'),
+    ],
 )
 def test_a_line_of_another_kind_is_no_diagnosis(line: bytes) -> None:
     assert past_in(line) is None
