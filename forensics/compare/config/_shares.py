@@ -16,8 +16,8 @@ from forensics.patterns import lazily
 
 #: Shares are drawn at random, so a difference below this says nothing.
 _LEAST_CONSUMED = 0.02
-#: Changes of a share that are below this are rounding.
-LEAST = 0.005
+#: Changes of a configured share that are below this are rounding.
+_LEAST = 0.005
 _MOST_CHARS = 4000
 _SPELLED = lazily(r"([\w./-]{1,200})[=:*](\d{1,9}(?:\.\d{1,12})?)")
 _NAMED = lazily(r"^(.*?)\.?\[([^\]]*)\]\.?[^.]*$")
@@ -34,12 +34,12 @@ class Share(Struct, frozen=True):
 Mix = Mapping[str, Share]
 
 
-class Changed(Struct, frozen=True):
-    """One source of data whose share differs; None where a run does not have it."""
+class Moved(Struct, frozen=True):
+    """One source of data whose share differs, as configured or as consumed; None where a run has nothing of it."""
 
     label: str
-    base: Share | None
-    cand: Share | None
+    base: Share | Consumed | None
+    cand: Share | Consumed | None
 
     @property
     def change(self) -> float:
@@ -116,50 +116,28 @@ def matched(base: Mapping[str, Mix], cand: Mapping[str, Mix]) -> list[tuple[Mix,
     return pairs
 
 
-def changed(base: Mix, cand: Mix) -> list[Changed]:
-    """Sources whose share differs by more than `LEAST`, the largest change first."""
-    found = [Changed(label, base.get(label), cand.get(label)) for label in dict.fromkeys((*base, *cand))]
-    return sorted((c for c in found if abs(c.change) > LEAST), key=lambda c: -abs(c.change))
+def moved(
+    base: Mapping[str, Share | Consumed], cand: Mapping[str, Share | Consumed], least: float = _LEAST
+) -> tuple[list[Moved], float]:
+    """Sources whose share differs by more than `least`, the largest change first, and the total variation distance."""
+    every = [Moved(label, base.get(label), cand.get(label)) for label in dict.fromkeys((*base, *cand))]
+    far = sorted((one for one in every if abs(one.change) > least), key=lambda one: -abs(one.change))
+    return far, 0.5 * sum(abs(one.change) for one in every)
 
 
-def variation(base: Mix, cand: Mix) -> float:
-    """Total variation distance of two mixes: 0 for equal ones, 1 for disjoint ones."""
-    labels = set(base) | set(cand)
-    return 0.5 * sum(abs(Changed(n, base.get(n), cand.get(n)).change) for n in labels)
+def consumed_apart(base: Mapping[str, Consumed], cand: Mapping[str, Consumed]) -> tuple[list[Moved], float]:
+    """The same of what was consumed; nothing where the runs counted no source in common."""
+    return moved(base, cand, _LEAST_CONSUMED) if set(base) & set(cand) else ([], 0.0)
 
 
-# The mix of data as it was consumed: against the other run's, and against what the run itself was told to take.
+def evidence_of(one: Share | Consumed | None, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence | None:
+    """The setting of a share, the last count that was logged, or the share that was printed."""
+    if isinstance(one, Consumed) and one.table == "metrics":
+        return metric_evidence(one.row, role)
+    return None if one is None else fact_evidence(one.row if isinstance(one, Consumed) else one.entry.row, role)
 
 
-class Moved(Struct, frozen=True):
-    """One source of data whose consumed share differs between two runs; None where a run counts none of it."""
-
-    label: str
-    base: Consumed | None
-    cand: Consumed | None
-    distance: float
-
-
-def moved(base: Mapping[str, Consumed], cand: Mapping[str, Consumed]) -> list[Moved]:
-    """Sources whose consumed share differs, the largest change first; nothing where a run counted none."""
-    if not base or not cand or not set(base) & set(cand):
-        return []
-    labels = list(dict.fromkeys((*base, *cand)))
-    gaps = {label: _share(cand, label) - _share(base, label) for label in labels}
-    distance = 0.5 * sum(abs(gap) for gap in gaps.values())
-    far = sorted((label for label in labels if abs(gaps[label]) > _LEAST_CONSUMED), key=lambda label: -abs(gaps[label]))
-    return [Moved(label, base.get(label), cand.get(label), distance) for label in far]
-
-
-def _share(every: Mapping[str, Consumed], label: str) -> float:
-    return every[label].share if label in every else 0.0
-
-
-def consumed_evidence(one: Consumed | None, role: EvidenceRole) -> Evidence | None:
-    """Evidence of a consumed share: the last count that was logged, or the share that was printed."""
-    if one is None:
-        return None
-    return metric_evidence(one.row, role) if one.table == "metrics" else fact_evidence(one.row, role)
+# What a run consumed, against what it was told to take.
 
 
 def drift(every: Sequence[Entry], eaten: Mapping[str, Consumed]) -> Iterator[str]:
@@ -174,9 +152,7 @@ def drift(every: Sequence[Entry], eaten: Mapping[str, Consumed]) -> Iterator[str
             if abs(s.share - c.share) > _LEAST_CONSUMED
         ]
         for stated, found in sorted(far, key=lambda pair: -abs(pair[0].share - pair[1].share))[:3]:
-            places = [fact_evidence(stated.entry.row).place]
-            if (seen := consumed_evidence(found, EvidenceRole.PRIMARY)) is not None:
-                places.append(seen.place)
+            places = [one.place for part in (stated, found) if (one := evidence_of(part)) is not None]
             shares = f"was to be {stated.share:.3g} of the data and was {found.share:.3g}"
             yield f"{found.label} {shares} ({'; '.join(places)})"
         return

@@ -7,21 +7,21 @@ is compared step by step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isclose
 
 import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from forensics.case.consumed import Consumed, consumed
+from forensics.case.consumed import consumed
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.evidence import fact_evidence, metric_evidence
 from forensics.compare.config._entries import Entry, entries, shown
 from forensics.compare.config._keys import OTHER
 from forensics.compare.config._pairs import Pair, pairs
 from forensics.compare.config._rank import effective_batch, score_of
-from forensics.compare.config._shares import changed, consumed_evidence, drift, matched, mixes, moved, variation
+from forensics.compare.config._shares import Moved, consumed_apart, drift, evidence_of, matched, mixes, moved
 from forensics.knowledge.vocabulary import keys_of
 from forensics.model import Evidence, EvidenceRole
 from forensics.patterns import lazily
@@ -33,7 +33,11 @@ CAUSE = 3.5
 _COMMIT = "code.commit"
 _HASH = lazily(r"[0-9a-f]{7,64}")
 _BATCH = ("batch.size", "batch.accumulation")
-_BY_KEY = ("data.weights", "data.consumed")
+#: The mix of data as it was configured and consumed: of what, of a run without a source, the score, and of what apart.
+_MIXES = {
+    "data.weights": ("share of", "(not in the mix)", 10.0, "the mixes"),
+    "data.consumed": ("consumed share of", "(none counted)", 9.9, "what was consumed"),
+}
 FAMILIES = (
     *("data mix and order", "learning rate and schedule", "batch and tokens", "tokenizer and vocabulary", "model"),
     *("optimizer", "precision", "decoding", "seeds", "code and versions"),
@@ -60,7 +64,7 @@ class Difference(Struct, frozen=True):
     @property
     def what(self) -> str:
         """Its name, of data the source of which the share changed."""
-        return self.key if self.name in _BY_KEY else self.name
+        return self.key if self.name in _MIXES else self.name
 
     @property
     def is_cause(self) -> bool:
@@ -93,7 +97,8 @@ def audit(base: Run, cand: Run) -> Audit:
     first, second = entries(base), entries(cand)
     hosts = devices(base), devices(cand)
     eaten = consumed(base), consumed(cand)
-    found = [*_shares(first, second), *_consumed(*eaten), *_settings(first, second, hosts), *_logged(base, cand)]
+    found = [d for pair in matched(mixes(first), mixes(second)) for d in _shares("data.weights", moved(*pair))]
+    found += [*_shares("data.consumed", consumed_apart(*eaten)), *_settings(first, second, hosts), *_logged(base, cand)]
     ranked = sorted(found, key=lambda d: (-d.score, FAMILIES.index(d.family) if d.family in FAMILIES else 99, d.key))
     drifts = tuple(drift(first, eaten[0])), tuple(drift(second, eaten[1]))
     return Audit(tuple(_once(ranked)), len(first), len(second), _lacking(first), _lacking(second), *drifts)
@@ -171,38 +176,21 @@ def _evidence(entry: Entry | None, role: EvidenceRole) -> Evidence | None:
     return fact_evidence(entry.row, role) if entry is not None else None
 
 
-def _shares(first: Sequence[Entry], second: Sequence[Entry]) -> Iterator[Difference]:
-    for base, cand in matched(mixes(first), mixes(second)):
-        distance = variation(base, cand)
-        for number, change in enumerate(changed(base, cand)):
-            one, other = change.base, change.cand
-            yield Difference(
-                name="data.weights",
-                family="data mix and order",
-                key=f"share of {change.label}",
-                base=shown(round(one.share, 4)) if one else "(not in the mix)",
-                cand=shown(round(other.share, 4)) if other else "(not in the mix)",
-                score=10.0 if number == 0 else 9.5,
-                acts_on="what is learned from",
-                base_evidence=_evidence(one.entry if one else None, EvidenceRole.RELATED),
-                cand_evidence=_evidence(other.entry if other else None, EvidenceRole.PRIMARY),
-                note=f"total variation distance of the mixes {distance:.3g}",
-            )
-
-
-def _consumed(base: Mapping[str, Consumed], cand: Mapping[str, Consumed]) -> Iterator[Difference]:
-    for number, one in enumerate(moved(base, cand)):
+def _shares(name: str, found: tuple[Sequence[Moved], float]) -> Iterator[Difference]:
+    far, distance = found
+    of, without, score, what = _MIXES[name]
+    for number, one in enumerate(far):
         yield Difference(
-            name="data.consumed",
+            name=name,
             family="data mix and order",
-            key=f"consumed share of {one.label}",
-            base=shown(round(one.base.share, 4)) if one.base else "(none counted)",
-            cand=shown(round(one.cand.share, 4)) if one.cand else "(none counted)",
-            score=9.9 if number == 0 else 9.4,
+            key=f"{of} {one.label}",
+            base=shown(round(one.base.share, 4)) if one.base else without,
+            cand=shown(round(one.cand.share, 4)) if one.cand else without,
+            score=score - 0.5 * (number > 0),
             acts_on="what is learned from",
-            base_evidence=consumed_evidence(one.base, EvidenceRole.RELATED),
-            cand_evidence=consumed_evidence(one.cand, EvidenceRole.PRIMARY),
-            note=f"total variation distance of what was consumed {one.distance:.3g}",
+            base_evidence=evidence_of(one.base, EvidenceRole.RELATED),
+            cand_evidence=evidence_of(one.cand),
+            note=f"total variation distance of {what} {distance:.3g}",
         )
 
 
