@@ -37,7 +37,7 @@ def _each_once(blocks: Sequence[Unlike]) -> list[str]:
 
 
 def _row(pair: Pair, base: str, cause: Difference | None) -> Mapping[str, Any]:
-    task, metric, by = pair.match.key
+    task, metric, by = pair.key
     row = {
         "source": pair.cand["source"],
         "line": pair.cand["line"],

@@ -104,7 +104,7 @@ def _none_failed(first: Sibling, second: Sibling) -> Iterator[str]:
         found = _differences(high, low)
         differs = f"; they differ in {_list(found)}" if found else ""
         yield (
-            f"{low.name} scores below {high.name} ({pair.match.key[0]} {values[0]:.4g} and {values[1]:.4g}){differs}:"
+            f"{low.name} scores below {high.name} ({pair.key[0]} {values[0]:.4g} and {values[1]:.4g}){differs}:"
             f" forensics triage {low.run.name} --baseline {high.run.name}"
         )
         yield from bisected(found)

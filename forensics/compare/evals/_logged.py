@@ -7,14 +7,14 @@ number of a first-order autoregression), and a floor for what seeds do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import sqrt
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.analyses.evals.results import Row
 from forensics.compare.evals._tests import Tested
 from forensics.stats.spread import Floats
 from forensics.stats.student import t_tail
@@ -27,16 +27,11 @@ _FEWEST = 6
 _LOSS_FLOOR, _SHARE_FLOOR = 0.005, 0.01
 
 
-class LoggedPair(Struct, frozen=True):
-    """One metric of both runs: rows in the form of `evals` at the last common step, and the test."""
+def logged_pairs(base: Run, cand: Run) -> Iterator[tuple[Row, Row, Tested | None]]:
+    """Every logged evaluation metric of one name that both runs have at common steps, in the order of names.
 
-    base: Mapping[str, Any]
-    cand: Mapping[str, Any]
-    tested: Tested | None
-
-
-def logged_pairs(base: Run, cand: Run) -> Iterator[LoggedPair]:
-    """Every logged evaluation metric of one name that both runs have at common steps, in the order of names."""
+    Rows are in the form of `evals`, at the last common step.
+    """
     theirs = {curve.name: curve for curve in eval_curves(cand)}
     for mine in eval_curves(base):
         other = theirs.get(mine.name)
@@ -45,7 +40,7 @@ def logged_pairs(base: Run, cand: Run) -> Iterator[LoggedPair]:
         steps, left, right = np.intersect1d(mine.steps, other.steps, return_indices=True)
         if len(steps):
             tested = by_steps(mine.values[left], other.values[right], is_share=_is_share(mine, other))
-            yield LoggedPair(_row(mine, int(left[-1])), _row(other, int(right[-1])), tested)
+            yield _row(mine, int(left[-1])), _row(other, int(right[-1])), tested
 
 
 def by_steps(base: Floats, cand: Floats, *, is_share: bool) -> Tested | None:

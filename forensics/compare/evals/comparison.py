@@ -7,7 +7,7 @@ many tasks (Holm), and is not comparable if any member is not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isfinite, sqrt
 from statistics import fmean, variance
 
@@ -37,15 +37,6 @@ _PRIOR_DF = 4.0
 # Which evaluation results of two runs stand against each other, and the scores by document that belong to them.
 
 _AGREES = 1e-6
-
-
-class Match(Struct, frozen=True):
-    """One metric of one task on both sides; `others` counts results of it that were passed over."""
-
-    key: Key
-    base: Row
-    cand: Row
-    others: int
 
 
 class Scores(Struct, frozen=True):
@@ -78,13 +69,13 @@ def _by_samples(run: Run, known: set[str]) -> pl.DataFrame:
     ).collect()
 
 
-def matches(base: Run, cand: Run) -> list[Match]:
+def matches(base: Run, cand: Run) -> list[Pair]:
     """Every metric that both runs have, in the order of the base; of several the last common step, or the last."""
     left, right = by_key(results(base)), by_key(results(cand))
     return [_match(key, left[key], right[key]) for key in left if key in right]
 
 
-def _match(key: Key, left: list[Row], right: list[Row]) -> Match:
+def _match(key: Key, left: list[Row], right: list[Row]) -> Pair:
     others = len(left) + len(right) - 2
     models = {r["model"] for r in left} & {r["model"] for r in right}
     if models - {None}:
@@ -93,7 +84,8 @@ def _match(key: Key, left: list[Row], right: list[Row]) -> Match:
     if steps:
         last = max(steps)
         left, right = [r for r in left if r["step"] == last], [r for r in right if r["step"] == last]
-    return Match(key, max(left, key=age), max(right, key=age), others)
+    base, cand = max(left, key=age), max(right, key=age)
+    return Pair(key, base, cand, compared(base, cand), others)
 
 
 @derived
@@ -143,26 +135,19 @@ class Pair(Struct, frozen=True):
     `tested` is None where it cannot be tested; `p_holm` is None for what is not in the correction: what is not
     comparable, and members of a group that stands for them. `baselines` counts
     those that it was tested against. `worse` tells whether the candidate's value is the worse
-    one; None where the direction is not known or the values are equal.
+    one; None where the direction is not known or the values are equal. `others` counts results that were passed over.
     """
 
-    match: Match
+    key: Key
+    base: Row
+    cand: Row
     settings: Compared
+    others: int = 0
     tested: Tested | None = None
     p_holm: float | None = None
     member: bool = False
     documents: tuple[str, str] | None = None
     baselines: int = 1
-
-    @property
-    def base(self) -> Row:
-        """Give the result of the base."""
-        return self.match.base
-
-    @property
-    def cand(self) -> Row:
-        """Give the result of the candidate."""
-        return self.match.cand
 
     @property
     def comparable(self) -> bool:
@@ -188,7 +173,7 @@ class Pair(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Give task, metric, and the filter where there is one."""
-        task, metric, by = self.match.key
+        task, metric, by = self.key
         return f"{task} {metric}" if by == "none" else f"{task} {metric} ({by})"
 
     @property
@@ -211,7 +196,7 @@ def compare_all(bases: Sequence[Run], cand: Run) -> tuple[Pair, ...]:
     by_key: dict[Key, list[Pair]] = {}
     for base in bases:
         for pair in _pairs(base, cand):
-            by_key.setdefault(pair.match.key, []).append(pair)
+            by_key.setdefault(pair.key, []).append(pair)
     return _corrected([_against_many(pairs) for pairs in by_key.values()])
 
 
@@ -228,15 +213,13 @@ def _against_many(pairs: Sequence[Pair]) -> Pair:
 
 def _pairs(base: Run, cand: Run) -> list[Pair]:
     found = matches(base, cand)
-    own = {m.key: compared(m.base, m.cand) for m in found}
-    pairs = [_pair(m, _settings(m, found, own), base, cand) for m in found]
+    pairs = [_tested(replace(p, settings=_settings(p, found)), base, cand) for p in found]
     inside = _members(pairs)
-    pairs = [replace(p, member=p.match.key in inside) for p in pairs]
-    logged = [
-        Pair(Match((LOGGED, str(one.base["metric"]), "none"), one.base, one.cand, 0), Compared(), one.tested)
-        for one in logged_pairs(base, cand)
+    logged = logged_pairs(base, cand)
+    return [
+        *(replace(p, member=p.key in inside) for p in pairs),
+        *(Pair((LOGGED, str(a["metric"]), "none"), a, b, Compared(), tested=tested) for a, b, tested in logged),
     ]
-    return [*pairs, *logged]
 
 
 def _corrected(pairs: list[Pair]) -> tuple[Pair, ...]:
@@ -247,47 +230,45 @@ def _corrected(pairs: list[Pair]) -> tuple[Pair, ...]:
     return tuple(pairs)
 
 
-def _settings(match: Match, found: Sequence[Match], own: Mapping[Key, Compared]) -> Compared:
-    settings = own[match.key]
-    if not (members_of(match.base) or members_of(match.cand)):
-        return settings
-    by_task = {m.key[0]: own[m.key] for m in found}
-    return replace(settings, blocks=(*settings.blocks, *inherited((match.base, match.cand), by_task)))
+def _settings(pair: Pair, found: Sequence[Pair]) -> Compared:
+    """How two evaluations differ, and those of the members of a group."""
+    if not (members_of(pair.base) or members_of(pair.cand)):
+        return pair.settings
+    by_task = {p.key[0]: p.settings for p in found}
+    return replace(pair.settings, blocks=(*pair.settings.blocks, *inherited((pair.base, pair.cand), by_task)))
 
 
 def _members(pairs: Sequence[Pair]) -> set[Key]:
     """Metrics of tasks that the same metric of a comparable group stands for; of nested groups the outermost."""
     tested = [p for p in pairs if p.comparable and p.tested is not None and members_of(p.base)]
-    inside = {p.match.key: {(task, *p.match.key[1:]) for task in members_of(p.base)} for p in tested}
+    inside = {p.key: {(task, *p.key[1:]) for task in members_of(p.base)} for p in tested}
     nested = {a for a, own in inside.items() for b, other in inside.items() if a != b and own < other}
     return nested.union(*inside.values()) if inside else set()
 
 
-def _pair(match: Match, settings: Compared, base: Run, cand: Run) -> Pair:
-    if settings.blocks or not (isfinite(match.base["value"]) and isfinite(match.cand["value"])):
-        return Pair(match, settings)
-    left = scores_of(base, match.base) if has_samples(base) else None
-    right = scores_of(cand, match.cand) if left is not None and has_samples(cand) else None
+def _tested(pair: Pair, base: Run, cand: Run) -> Pair:
+    if pair.settings.blocks or not (isfinite(pair.base["value"]) and isfinite(pair.cand["value"])):
+        return pair
+    left = scores_of(base, pair.base) if has_samples(base) else None
+    right = scores_of(cand, pair.cand) if left is not None and has_samples(cand) else None
     if left is not None and right is not None:
         at, to, asked_else = aligned(left, right)
         if asked_else:
             words = f"in {asked_else} of {len(at)} documents"
             other = Unlike("prompts", "as asked", f"other words {words}", left.source, right.source)
-            return Pair(match, replace(settings, blocks=(other,)))
+            return replace(pair, settings=replace(pair.settings, blocks=(other,)))
         if len(at) >= max(_FEWEST_DOCS, _SHARED * min(len(left.docs), len(right.docs))):
             tested = paired(left.values[list(at)], right.values[list(to)])
-            return Pair(match, settings, tested, documents=(left.source, right.source))
-    return Pair(match, settings, _unpaired(match))
+            return replace(pair, tested=tested, documents=(left.source, right.source))
+    return replace(pair, tested=_unpaired(pair))
 
 
-def _unpaired(match: Match) -> Tested | None:
-    base, cand = match.base, match.cand
-    delta, errors = cand["value"] - base["value"], (base["stderr"], cand["stderr"])
-    if all(e is not None and isfinite(e) for e in errors):
-        found = by_errors(delta, *errors)
-        if found is not None:
-            return found
-    if is_share(match.key[1]) and base["n"] and cand["n"]:
+def _unpaired(pair: Pair) -> Tested | None:
+    base, cand = pair.base, pair.cand
+    errors = (base["stderr"], cand["stderr"])
+    if all(e is not None and isfinite(e) for e in errors) and (found := by_errors(pair.delta, *errors)) is not None:
+        return found
+    if is_share(pair.key[1]) and base["n"] and cand["n"]:
         return by_counts((base["value"], base["n"]), (cand["value"], cand["n"]))
     return None
 

@@ -90,7 +90,7 @@ def _blocked(pairs: Sequence[Pair]) -> list[str]:
             by_reason.setdefault(unlike.words, []).append((pair, unlike))
     said: list[str] = []
     for words, held in sorted(by_reason.items(), key=lambda item: -len(item[1])):
-        tasks = list(dict.fromkeys(p.match.key[0] for p, _ in held))
+        tasks = list(dict.fromkeys(p.key[0] for p, _ in held))
         more = f" and {len(tasks) - 3} more" if len(tasks) > 3 else ""
         first = held[0][1]
         said.append(f"{words}: {', '.join(tasks[:3])}{more} ({first.base_place}; {first.cand_place})")
@@ -142,12 +142,12 @@ def notes_of(pairs: Sequence[Pair], cause: str | None, *, explained: bool) -> tu
             "record library versions and environment next time"
         )
     family = [p for p in pairs if p.p_holm is not None]
-    tasks = [p for p in family if p.match.key[0] != LOGGED]
+    tasks = [p for p in family if p.key[0] != LOGGED]
     if tasks and all(p.documents is None for p in tasks):
         notes.append(
             "no samples on both sides: the test is conservative; lm_eval --log_samples finds far smaller changes"
         )
-    if any(p.match.others for p in pairs):
+    if any(p.others for p in pairs):
         notes.append("of several results of one task the last common step, or the last, is compared")
     if any(not p.comparable for p in pairs):
         notes.append("run the evaluation again with equal settings where they are not alike; no p is given for them")

@@ -26,8 +26,8 @@ def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None
     if _is_empty(cand) or not bases:
         return None
     pairs = compare_all(bases, cand)
-    if options.metric is not None and any(p.match.key[1] == options.metric for p in pairs):
-        pairs = tuple(p for p in pairs if p.match.key[1] == options.metric)
+    if options.metric is not None and any(p.key[1] == options.metric for p in pairs):
+        pairs = tuple(p for p in pairs if p.key[1] == options.metric)
     if not pairs:
         if all(_has_results(run) for run in (bases[0], cand)):
             return Section("evals", _TITLE, Answer.INCONCLUSIVE, "the runs have no task and metric in common")
@@ -93,7 +93,7 @@ def _numbers(pairs: Sequence[Pair]) -> dict[str, float | int | str | None]:
 
 
 def _row(pair: Pair) -> dict[str, Number | None]:
-    task, metric, by = pair.match.key
+    task, metric, by = pair.key
     tested = pair.tested
     return {
         "task": task,

@@ -127,7 +127,7 @@ def test_other_few_shot_examples_are_not_comparable_and_the_group_inherits_it(tm
     base = write(tmp_path / "good", made.version_04())
     cand = write(tmp_path / "bad", made.version_04(shift=0.05, shots=5, version=2.0))
     pairs = compare_evals(pipeline.ingest_run(base), pipeline.ingest_run(cand))
-    by_task = {p.match.key[0]: p for p in pairs}
+    by_task = {p.key[0]: p for p in pairs}
     assert [u.words for u in by_task["reefs_easy"].settings.blocks] == ["task version 1 → 2", "few-shot examples 0 → 5"]
     assert not by_task["reefs"].comparable
     assert by_task["reefs"].p_holm is None
@@ -166,7 +166,7 @@ def test_other_decoding_blocks_only_tasks_that_generate(tmp_path: Path) -> None:
         pipeline.ingest_run(write(tmp_path / "good", made.version_04())),
         pipeline.ingest_run(write(tmp_path / "bad", hot)),
     )
-    assert {p.match.key[0] for p in pairs if not p.comparable} == {"sums"}
+    assert {p.key[0] for p in pairs if not p.comparable} == {"sums"}
 
 
 def test_samples_of_both_sides_find_what_errors_cannot(tmp_path: Path) -> None:

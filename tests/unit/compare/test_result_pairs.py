@@ -9,7 +9,7 @@ import pytest
 from forensics.analyses.evals.settings import Compared, Unlike
 from forensics.compare.decide import Answer
 from forensics.compare.evals import _tests as tests_of
-from forensics.compare.evals.comparison import Match, Pair, identical
+from forensics.compare.evals.comparison import Pair, identical
 from forensics.compare.sections.evals import _answer
 
 MODEL = Compared(model=(Unlike("model", "a", "b", "x", "y"),))
@@ -23,7 +23,7 @@ def pair(
     base: float, cand: float, se: float | None = 0.01, *, p: float | None = None, settings: Compared | None = None
 ) -> Pair:
     tested = None if se is None else tests_of.Tested("z", cand - base, se, 0.5)
-    return Pair(Match(("arc", "acc", "none"), row(base), row(cand), 0), settings or Compared(), tested, p)
+    return Pair(("arc", "acc", "none"), row(base), row(cand), settings or Compared(), 0, tested, p)
 
 
 @pytest.mark.parametrize(
