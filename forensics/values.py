@@ -8,6 +8,8 @@ methods of a data class anew at each start, 0.5 ms for each, a Struct has them r
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -32,6 +34,31 @@ def replace(value: T, /, **changes: Any) -> T:  # noqa: ANN401 - the types of it
     if isinstance(value, Struct):
         return structs.replace(value, **changes)
     return cast("T", dataclasses.replace(cast("Any", value), **changes))
+
+
+def named(value: object, names: str) -> dict[str, Any]:
+    """Give fields of a value under other names, plain, in the order of `names`.
+
+    A word is `name`, or `name=path` where the code has it elsewhere, None behind a part of the path that is None;
+    `name?` gives None for what is empty.
+    """
+    found: dict[str, Any] = {}
+    for word in names.split():
+        name, _, path = word.partition("=")
+        held = value
+        for part in (path or name.rstrip("?")).split("."):
+            held = getattr(held, part) if held is not None else None
+        found[name.rstrip("?")] = (plain(held) or None) if "?" in name else plain(held)
+    return found
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any value
+    """Give what JSON knows: the value of an enum, a list for a tuple, the fields of a value."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, (tuple, list)):
+        return [plain(one) for one in cast("Sequence[object]", value)]
+    return {name: plain(getattr(value, name)) for name in field_names(value)} if is_value(value) else value
 
 
 @cache

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
-from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct, field
 
 from forensics.action import Action
 from forensics.model import Coverage, Evidence, Finding, Issue, Onset, Report, Verdict
 from forensics.report.phrases import utc
-from forensics.values import field_names, is_value, tool_version
+from forensics.values import named, tool_version
 
 REPORT_SCHEMA = "forensics.report/1"
 Payload = dict[str, Any]
@@ -39,28 +37,6 @@ def document(reports: Sequence[Report]) -> Payload:
     """Give one report, or several under `runs`."""
     every = [report_payload(report) for report in reports]
     return headed(REPORT_SCHEMA, every[0] if len(every) == 1 else {"runs": every})
-
-
-def named(value: object, names: str) -> Payload:
-    """Give fields of a value under the names of the contract, in their order.
-
-    A word is `name`, or `name=path` where the code has it elsewhere; `name?` gives None for what is empty.
-    """
-    found: Payload = {}
-    for word in names.split():
-        name, _, path = word.partition("=")
-        held = plain(attrgetter(path or name.rstrip("?"))(value))
-        found[name.rstrip("?")] = (held or None) if "?" in name else held
-    return found
-
-
-def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any value
-    """Give what JSON knows: the value of an enum, a list for a tuple, the fields of a value."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, (tuple, list)):
-        return [plain(one) for one in cast("Sequence[object]", value)]
-    return {name: plain(getattr(value, name)) for name in field_names(value)} if is_value(value) else value
 
 
 def report_payload(report: Report) -> Payload:

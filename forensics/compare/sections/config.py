@@ -9,6 +9,7 @@ from forensics.compare.diff import SectionKind
 from forensics.compare.model import Options, Section
 from forensics.model import Evidence, Number
 from forensics.store.run import Run
+from forensics.values import named
 
 _TITLE = "Settings"
 _SHOWN, _OTHERS_SHOWN = 20, 8
@@ -84,14 +85,9 @@ def _notes(found: Audit, bases: Sequence[Run]) -> Iterator[str]:
 
 
 def _numbers(found: Audit) -> dict[str, Number | None]:
-    return {
-        "differences": len(found.differences),
-        "causes": len(found.causes),
-        "base_settings": found.base_settings,
-        "cand_settings": found.cand_settings,
-        "top": found.causes[0].name if found.causes else None,
-        "top_family": found.causes[0].family if found.causes else None,
-    }
+    top = named(next(iter(found.causes), None), "top=name top_family=family")
+    counts = {"differences": len(found.differences), "causes": len(found.causes)}
+    return {**counts, **named(found, "base_settings cand_settings"), **top}
 
 
 def _evidence(found: Audit) -> Iterator[Evidence]:
@@ -100,19 +96,9 @@ def _evidence(found: Audit) -> Iterator[Evidence]:
 
 
 def _row(number: int, one: Difference) -> dict[str, Number | None]:
-    return {
-        "rank": number,
-        "name": one.name,
-        "family": one.family,
-        "key": one.key,
-        "base": one.base,
-        "cand": one.cand,
-        "score": one.score,
-        "cause": str(one.is_cause).lower(),
-        "base_place": one.base_evidence.place if one.base_evidence else None,
-        "cand_place": one.cand_evidence.place if one.cand_evidence else None,
-        "note": one.note,
-    }
+    places = named(one, "base_place=base_evidence.place cand_place=cand_evidence.place note")
+    cause = str(one.is_cause).lower()
+    return {"rank": number, **named(one, "name family key base cand score"), "cause": cause, **places}
 
 
 SECTION = SectionKind("config", 10, compare)

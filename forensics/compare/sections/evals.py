@@ -13,6 +13,7 @@ from forensics.compare.evals.words import cause_of, facts_of, headline_of, notes
 from forensics.compare.model import Options, Section
 from forensics.model import Evidence, EvidenceRole, Locator, Number
 from forensics.store.run import Run
+from forensics.values import named
 
 _TITLE = "Evaluation"
 #: A difference of a share below this, or of another value below the relative one, is called no change.
@@ -93,27 +94,13 @@ def _numbers(pairs: Sequence[Pair]) -> dict[str, float | int | str | None]:
 
 
 def _row(pair: Pair) -> dict[str, Number | None]:
-    task, metric, by = pair.key
-    tested = pair.tested
+    unlike = "; ".join(f"{u.words} ({u.base_place}; {u.cand_place})" for u in pair.settings.blocks)
     return {
-        "task": task,
-        "metric": metric,
-        "filter": by,
-        "base": pair.base["value"],
-        "cand": pair.cand["value"],
-        "delta": pair.delta,
-        "p": tested.p if tested else None,
-        "p_holm": pair.p_holm,
-        "se": tested.se if tested else None,
-        "min_detectable": tested.detectable if tested else None,
-        "method": tested.method if tested else None,
-        "documents": tested.n if tested else None,
-        "baselines": pair.baselines,
-        "lost": tested.fell if tested else None,
-        "won": tested.rose if tested else None,
-        "in_group": int(pair.member),
-        "not_comparable": "; ".join(f"{u.words} ({u.base_place}; {u.cand_place})" for u in pair.settings.blocks)
-        or None,
+        **dict(zip(("task", "metric", "filter"), pair.key, strict=True)),
+        "base": pair.base["value"], "cand": pair.cand["value"],
+        **named(pair, "delta p=tested.p p_holm se=tested.se min_detectable=tested.detectable method=tested.method"),
+        **named(pair, "documents=tested.n baselines lost=tested.fell won=tested.rose"),
+        "in_group": int(pair.member), "not_comparable": unlike or None,
     }
 
 

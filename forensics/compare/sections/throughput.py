@@ -23,7 +23,7 @@ from forensics.model import Evidence, EvidenceRole
 from forensics.stats.spread import Floats
 from forensics.stats.student import hypot
 from forensics.store.run import Run
-from forensics.values import replace
+from forensics.values import named, replace
 
 _COARSE = 0.025
 _SHARE = 0.01
@@ -151,19 +151,13 @@ def _numbers(
     cand, base = every[-1], every[0]
     return {
         "tier": "confirmed" if decision.answer is decision.possible else "possible",
-        "possible": decision.possible.value,
-        "unit": cand.series.clock.unit,
-        "method": estimates[0].method,
-        "p": decision.p,
+        **named(decision, "possible p run_noise_max steps_needed runs_needed"),
+        **named(estimates[0], "method n_effective=effective"),
+        **named(cand, "unit=series.clock.unit since_step=since"),
         "run_noise": options.policy.run_noise if len(estimates) == 1 or options.noise_given else None,
-        "run_noise_max": decision.run_noise_max,
         "max_slowdown": max(options.policy.max_slowdown, options.policy.tolerance),
-        "steps_needed": decision.steps_needed,
-        "runs_needed": decision.runs_needed,
         "baselines": len(estimates),
-        "since_step": cand.since,
         "end_to_end": _end_to_end(base, cand),
-        "n_effective": estimates[0].effective,
     }
 
 

@@ -13,10 +13,10 @@ from forensics.knowledge.ranges import Range, ranges
 from forensics.patterns import lazily
 from forensics.registry import Ingester, Registry, Rule
 from forensics.report.json_v1 import encoded
-from forensics.report.payload import Payload, headed, named
+from forensics.report.payload import Payload, headed
 from forensics.report.phrases import plural
 from forensics.report.style import PLAIN, Style, markdown_table
-from forensics.values import field_names
+from forensics.values import field_names, named
 
 #: Two screens of a terminal.
 COLUMNS, MOST_LINES = 80, 80

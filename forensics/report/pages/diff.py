@@ -10,8 +10,9 @@ from forensics.io.safe_text import for_github, for_github_property, for_markdown
 from forensics.report._layout import Layout, markdown_facts, whole
 from forensics.report._xml import HEAD, case
 from forensics.report.github import MOST, placed
-from forensics.report.payload import Accounted, Payload, evidence_payload, named
+from forensics.report.payload import Accounted, Payload, evidence_payload
 from forensics.report.style import LABEL_CHARS, Paint, Style
+from forensics.values import named
 
 _PAINTS: dict[str, Paint] = {
     "regression": "red",

@@ -9,8 +9,9 @@ from forensics.case.rank_spans import ranks_do, ranks_text, spans
 from forensics.io.safe_text import for_markdown, printable
 from forensics.model import Shape, Verdict
 from forensics.report._layout import Layout, markdown_facts, proof, text_facts
-from forensics.report.payload import Accounted, Payload, evidence_payload, named
+from forensics.report.payload import Accounted, Payload, evidence_payload
 from forensics.report.style import LABEL_CHARS, Paint, Style, markdown_table
+from forensics.values import named
 
 if TYPE_CHECKING:
     from forensics.diagnosis.hang import Hang, RankState

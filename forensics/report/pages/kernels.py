@@ -11,9 +11,9 @@ from msgspec import Struct
 from forensics.io.safe_text import for_markdown, printable
 from forensics.report import phrases as say
 from forensics.report._layout import Layout, whole
-from forensics.report.payload import Accounted, Payload, named
+from forensics.report.payload import Accounted, Payload
 from forensics.report.style import Style, markdown_table
-from forensics.values import replace
+from forensics.values import named, replace
 
 if TYPE_CHECKING:
     from forensics.compare.kernel_profile import Kernel, KernelProfile, RankProfile

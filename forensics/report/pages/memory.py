@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from forensics.io.safe_text import for_markdown, printable
 from forensics.report._layout import Layout
-from forensics.report.payload import Accounted, Payload, named
+from forensics.report.payload import Accounted, Payload
 from forensics.report.phrases import utc
 from forensics.report.style import Paint, Style, markdown_table
-from forensics.values import replace
+from forensics.values import named, replace
 
 if TYPE_CHECKING:
     from forensics.analyses.memory.oom_messages import OomMessage

@@ -10,8 +10,9 @@ from forensics.analyses.nan.kind import told
 from forensics.io.safe_text import printable
 from forensics.model import Shape, Verdict
 from forensics.report._layout import Layout, markdown_facts, markdown_proof, proof, text_facts
-from forensics.report.payload import Accounted, Payload, evidence_payload, named, plain
+from forensics.report.payload import Accounted, Payload, evidence_payload
 from forensics.report.style import Paint, Style
+from forensics.values import named, plain
 
 if TYPE_CHECKING:
     from forensics.analyses.nan.origin import NanOrigin

@@ -8,8 +8,9 @@ from forensics.io.safe_text import printable
 from forensics.model import Verdict
 from forensics.report import phrases as say
 from forensics.report._layout import Layout, markdown_facts, text_facts
-from forensics.report.payload import Accounted, Payload, plain
+from forensics.report.payload import Accounted, Payload
 from forensics.report.style import Paint, Style
+from forensics.values import plain
 
 _WORDS: dict[str, tuple[str, Paint]] = {
     "as_is": ("START AGAIN", "green"),

@@ -12,6 +12,7 @@ from forensics.analyses.snapshots.per_device import Leak, Snapshot, Stack, grown
 from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
+from forensics.values import named
 
 
 class Piling(Struct, frozen=True):
@@ -54,14 +55,7 @@ def _leak_finding(one: Snapshot, leak: Leak) -> Finding:
         severity="error" if one.ooms else "warning",
         confidence=leak.confidence,
         culprits=ranks(one),
-        numbers={
-            "bytes": leak.bytes,
-            "count": leak.count,
-            "per_step": leak.per_step or 0.0,
-            "spread": leak.spread,
-            "linearity": leak.linearity,
-            "site": leak.site,
-        },
+        numbers=named(leak, "bytes count per_step spread linearity site") | {"per_step": leak.per_step or 0.0},
         next=(f"look at what {short(leak.site)} makes, and who keeps it after the step",),
     )
 

@@ -8,6 +8,7 @@ from forensics.analyses.snapshots.per_device import Snapshot, site_of, snapshots
 from forensics.rules.kit import Findings, Onset, Run, proof, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
+from forensics.values import named
 
 
 class AtTheEnd(Struct, frozen=True):
@@ -40,8 +41,7 @@ def snapshot_oom(run: Run, cfg: AtTheEnd) -> Findings:
         numbers={
             "asked_bytes": oom.asked_bytes,
             "free_bytes": -1 if oom.free_bytes is None else oom.free_bytes,
-            "allocated_bytes": one.allocated_bytes,
-            "reserved_bytes": one.reserved_bytes,
+            **named(one, "allocated_bytes reserved_bytes"),
             "devices": len(found),
         },
         next=("forensics memory on the snapshot shows who holds what at the peak",),
@@ -78,13 +78,7 @@ def snapshot_fragmentation(run: Run, cfg: Pieces) -> Findings:
         confidence="high" if fatal else "medium",
         culprits=ranks(one),
         causal="root" if fatal else "context",
-        numbers={
-            "unreleasable_bytes": one.unreleasable_bytes,
-            "largest_piece_bytes": one.largest_piece_bytes,
-            "reserved_bytes": one.reserved_bytes,
-            "fragmentation": one.fragmentation,
-            "scatter": one.scatter,
-        },
+        numbers=named(one, "unreleasable_bytes largest_piece_bytes reserved_bytes fragmentation scatter"),
     )
 
 
