@@ -10,7 +10,7 @@ from forensics.analyses.hang.collectives import Recorded, recorded
 from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
 from forensics.case.world import world
 from forensics.figure import Heat
-from forensics.figures._cells import by_rank, column, empty, left_out, shown_ranks
+from forensics.figures._cells import column, of_ranks
 from forensics.figures._marks import time_marks
 from forensics.figures._ticks import clock, rounds, times
 from forensics.figures.kind import FigureKind, rules_of
@@ -45,9 +45,7 @@ def _recorded(run: Run, report: Report, found: Recorded) -> Heat:
         .sort("rank", "column")
     )
     every = sorted({*found.ranks, *world(run)})
-    shown = shown_ranks(every, report.verdict.culprits)
-    most = int(cells["started"].max() or 1)  # type: ignore[arg-type] # of an integer column
-    made = by_rank(cells, "started", most, log=True)
+    shown, drawn = of_ranks(report, every, cells, "started", log=True)
     row_of = {rank: n for n, rank in enumerate(shown)}
     flagged = cells.filter((pl.col("open") > 0) & pl.col("rank").is_in(shown)).select("rank", "column")
     edges = (clock(low), clock(high)) if timed else (f"number {low}", f"number {high}")
@@ -58,17 +56,13 @@ def _recorded(run: Run, report: Report, found: Recorded) -> Heat:
         caption=_caption(found, every, edges),
         x_label=f"time (UTC), {edges[0][:10]}" if timed else "number in the group",
         ticks=times(low, high) if timed else tuple(one for one in numbers if 0 <= one[0] <= 1),
-        rows=tuple(f"rank {r}" for r in shown),
-        cells=tuple(made.get(rank, empty()) for rank in shown),
-        most=float(most),
         unit="collectives",
         told=tuple(_told(found, rank) for rank in shown),
-        culprits=tuple(f"rank {r}" for r in report.verdict.culprits if r in row_of),
         rules=rules_of(report, Shape.HANG),
-        note=left_out(shown, every),
         flagged=tuple((row_of[rank], at) for rank, at in flagged.iter_rows()),
         flag=_FLAG,
         marks=time_marks(report, (low, high)) if timed else (),
+        **drawn,
     )
 
 
@@ -106,10 +100,7 @@ def _traced(report: Report, rows: pl.DataFrame) -> Iterator[Heat]:
     totals: dict[int, tuple[float, int]] = {
         rank: (ms, n) for rank, ms, n in rows.group_by("rank").agg(pl.col("dur_ns").sum() / _MS, n=pl.len()).iter_rows()
     }
-    every = sorted(totals)
-    shown = shown_ranks(every, report.verdict.culprits)
-    most = float(sums["ms"].max() or 1.0)  # type: ignore[arg-type] # of a float column
-    made = by_rank(sums, "ms", most)
+    shown, drawn = of_ranks(report, sorted(totals), sums, "ms")
     seconds = (high - low) / 1e9
     yield Heat(
         key="communication",
@@ -117,14 +108,10 @@ def _traced(report: Report, rows: pl.DataFrame) -> Iterator[Heat]:
         caption=f"Time of communication on the device by when it began, over {seconds:,.3g} s of traces.",
         x_label="s since the first",
         ticks=tuple((v / seconds, f"{v:g}") for v in rounds(0.0, seconds) if v <= seconds),
-        rows=tuple(f"rank {r}" for r in shown),
-        cells=tuple(made.get(rank, empty()) for rank in shown),
-        most=most,
         unit="ms of communication",
         told=tuple(f"rank {r}: {totals[r][0]:,.4g} ms in {totals[r][1]:,} kernels" for r in shown),
-        culprits=tuple(f"rank {r}" for r in report.verdict.culprits if r in shown),
         rules=rules_of(report, Shape.SLOWDOWN),
-        note=left_out(shown, every),
+        **drawn,
     )
 
 
