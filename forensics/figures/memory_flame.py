@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -32,59 +33,64 @@ def flames(run: Run, report: Report) -> Iterator[Flame]:
 
 
 def _peak(snapshot: Snapshot, number: int, rules: tuple[str, ...]) -> Flame:
-    shares = snapshot.peak_by_stack
-    unit, size = unit_of(snapshot.peak_bytes)
-    stacks: Stacks = [(s.stack[::-1] or ("no stack",), s.bytes / size, KINDS.index(s.category)) for s in shares]
-    total = sum(s.bytes for s in shares)
-    roots, least = blocks_of(stacks)
-    first = shares[0]
-    most = f"most by one stack is {first.bytes / size:,.4g} {unit} at {first.site} ({first.category})"
-    return Flame(
+    shares, measure = snapshot.peak_by_stack, unit_of(snapshot.peak_bytes)
+    first, before = shares[0], ", before the recording"
+    most = f"{first.bytes / measure[1]:,.4g} {measure[0]} at {first.site} ({first.category})"
+    held = [(s, KINDS.index(s.category), s.category + before * s.before) for s in shares]
+    return _flame(
+        held,
+        measure,
+        "kind",
         key=f"memory-peak-{number}",
         title=f"Who holds the memory at the peak of {name_of(snapshot)}",
-        caption=f"{total / size:,.4g} {unit} in {sum(s.count for s in shares):,} blocks, by stack; {most}.",
-        unit=unit,
-        total=total / size,
-        kinds=KINDS,
-        roots=roots,
-        head=("site", unit, "share", "blocks", "kind"),
-        rows=tuple(_share_row(s, total, size) for s in shares[:_MOST_ROWS]),
+        caption=f"in {sum(s.count for s in shares):,} blocks, by stack; most by one stack is {most}.",
         rules=rules,
-        note=_note(len(shares), least),
     )
 
 
 def _leaks(snapshot: Snapshot, number: int, rules: tuple[str, ...]) -> Flame:
     leaks = snapshot.leaks
     unit, size = unit_of(max(leak.bytes for leak in leaks))
-    total = sum(leak.bytes for leak in leaks)
-    roots, least = blocks_of([(leak.stack[::-1] or ("no stack",), leak.bytes / size, _LEAK) for leak in leaks])
     sites = ", ".join(dict.fromkeys(leak.site for leak in leaks[:3]))
-    return Flame(
+    each = (f"{one.per_step / size:,.4g} {unit}" if one.per_step is not None else "not known" for one in leaks)
+    return _flame(
+        [(leak, _LEAK, per_step) for leak, per_step in zip(leaks, each, strict=True)],
+        (unit, size),
+        "per step",
         key=f"memory-leaks-{number}",
         title=f"What is never given back in {name_of(snapshot)}",
-        caption=f"{total / size:,.4g} {unit} pile up over the recording, taken at {sites}.",
+        caption=f"pile up over the recording, taken at {sites}.",
+        rules=rules,
+    )
+
+
+def _flame(
+    held: Sequence[tuple[Share | Leak, int, str]],
+    measure: tuple[str, float],
+    last: str,
+    *,
+    caption: str,
+    **words: Any,  # noqa: ANN401 - other fields of the figure
+) -> Flame:
+    """Lay what is held on each other: each with its kind and the word for the column `last` of the table."""
+    unit, size = measure
+    total = sum(one.bytes for one, _, _ in held)
+    roots, least = blocks_of([(one.stack[::-1] or ("no stack",), one.bytes / size, kind) for one, kind, _ in held])
+    rows = (
+        (one.site, f"{one.bytes / size:,.4g}", f"{one.bytes / (total or 1):.1%}", f"{one.count:,}", word)
+        for one, _, word in held[:_MOST_ROWS]
+    )
+    return Flame(
+        **words,
+        caption=f"{total / size:,.4g} {unit} {caption}",
         unit=unit,
         total=total / size,
         kinds=KINDS,
         roots=roots,
-        head=("site", unit, "share", "blocks", "per step"),
-        rows=tuple(_leak_row(leak, total, (unit, size)) for leak in leaks[:_MOST_ROWS]),
-        rules=rules,
-        note=_note(len(leaks), least),
+        head=("site", unit, "share", "blocks", last),
+        rows=tuple(rows),
+        note=_note(len(held), least),
     )
-
-
-def _share_row(share: Share, total: int, size: float) -> tuple[str, ...]:
-    before = ", before the recording" if share.before else ""
-    part = share.bytes / total if total else 0.0
-    return share.site, f"{share.bytes / size:,.4g}", f"{part:.1%}", f"{share.count:,}", share.category + before
-
-
-def _leak_row(leak: Leak, total: int, measure: tuple[str, float]) -> tuple[str, ...]:
-    unit, size = measure
-    per_step = f"{leak.per_step / size:,.4g} {unit}" if leak.per_step is not None else "not known"
-    return leak.site, f"{leak.bytes / size:,.4g}", f"{leak.bytes / (total or 1):.1%}", f"{leak.count:,}", per_step
 
 
 def _note(stacks: int, least: float) -> str:
