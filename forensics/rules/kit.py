@@ -1,8 +1,10 @@
-"""What a rule is written with: its declaration, what proves it, where it began, and its words."""
+"""What a rule is written with: its declaration and thresholds, what proves it, where it began, and its words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+
+from msgspec import Struct
 
 from forensics.case.evidence import (
     Row,
@@ -31,6 +33,7 @@ __all__ = [
     "Run",
     "Severity",
     "Shape",
+    "Struct",
     "at_step",
     "checkpoint_evidence",
     "event_evidence",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.evals.falls import fall_between
 from forensics.analyses.evals.results import Row
 from forensics.patterns import lazily
 from forensics.rules.bad_eval._results import name_of
 from forensics.rules.bad_eval.falls import Fallen
-from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
+from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, Struct, proof, rule
 
 #: What a family of settings that differs is the cause of; every other family is of the training.
 _CAUSES = {

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from math import hypot
 
-from msgspec import Struct
-
 from forensics.analyses.evals.causes import diagnosed
 from forensics.analyses.evals.results import Row, courses
 from forensics.analyses.evals.settings import compared
 from forensics.rules.bad_eval._results import following, name_of, result_evidence
-from forensics.rules.kit import Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
 
 _MOST = 20_000
 

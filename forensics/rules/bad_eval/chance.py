@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from math import exp, sqrt
 
-from msgspec import Struct
-
 from forensics.analyses.evals.curves import EvalCurve, eval_curves, training_scores
 from forensics.analyses.evals.results import Row, chance_of, courses
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.curves.loss import curves
 from forensics.knowledge.scores import is_of_pairs
 from forensics.rules.bad_eval._results import result_evidence
-from forensics.rules.kit import Evidence, Finding, Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Evidence, Finding, Findings, Onset, Run, Struct, proof, rule
 from forensics.stats.spread import Floats
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.evals.causes import diagnosed
 from forensics.analyses.evals.sittings import evaluated_step, filed_step, of_wrong_checkpoint, weights_of
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.bad_eval.falls import Fallen
-from forensics.rules.kit import Findings, Onset, Run, checkpoint_evidence, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, checkpoint_evidence, proof, rule
 
 
 @rule("EVL015 eval-of-another-step", "evals eval_samples facts metrics", cause="wrong_checkpoint")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
-
 from forensics.analyses.evals.causes import Diagnosed, diagnosed, words_of
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
+from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, Struct, proof, rule
 from forensics.values import replace
 
 _SHOWN = 3

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.evals.results import benchmark_of
@@ -20,7 +19,7 @@ from forensics.case.curves.loss import Curve, curves
 from forensics.case.nonfinite import watched, watched_series
 from forensics.case.steps import SERIES
 from forensics.patterns import lazily
-from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, at_step, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, Struct, at_step, proof, rule
 from forensics.stats.spread import Floats, bending, median_of, scatter
 
 

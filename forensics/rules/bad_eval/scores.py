@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.evals.results import Row, age, courses, error_of, members_of, settings_of
 from forensics.knowledge.scores import is_share
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.rules.kit import Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
 
 
 @rule(

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.evals import vocabulary
-from forensics.rules.kit import Findings, Run, fact_evidence, proof, rule
+from forensics.rules.kit import Findings, Run, Struct, fact_evidence, proof, rule
 
 
 @rule("EVL001 tokens-beyond-vocabulary", "facts", confidence="medium")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.objective import reinforced
 from forensics.knowledge.errors import telling
-from forensics.rules.kit import Finding, Findings, Run, event_evidence, proof, rule
+from forensics.rules.kit import Finding, Findings, Run, Struct, event_evidence, proof, rule
 
 
 class Zero(Struct, frozen=True):

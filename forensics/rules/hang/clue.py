@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from msgspec import Struct
-
 from forensics.analyses.hang.collectives import Entry
 from forensics.analyses.hang.last_seen import Seen
 from forensics.analyses.hang.stacks import Stack
 from forensics.model import Evidence, EvidenceRole, Locator, Onset
 from forensics.registry import Rule, rule
-from forensics.rules.kit import Findings
+from forensics.rules.kit import Findings, Struct
 from forensics.store.run import Run
 from forensics.values import field_names
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from forensics.case.end_markers import Mark, marks_of
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Weight
@@ -16,7 +14,7 @@ from forensics.knowledge.errors import by_id, telling
 from forensics.knowledge.signals import code_of, is_sent
 from forensics.rules._errors import evidence_of
 from forensics.rules.hang.clue import RANKS
-from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
+from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, Struct, proof, rule
 
 _HALF_HOUR_S = 1800
 

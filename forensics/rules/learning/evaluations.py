@@ -5,13 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 import numpy as np
-from msgspec import Struct
 
 from forensics.analyses.evals.curves import eval_curves
 from forensics.analyses.learning.losses import fell_by, losses
 from forensics.analyses.learning.objective import ADAPTER, FULL, paired, regime_of, reinforced
 from forensics.case.curves.loss import Curve, beside, curves
-from forensics.rules.kit import Finding, Findings, Run, number, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Run, Struct, number, onset_at, proof, rule
 from forensics.stats.spread import Floats, median_of
 
 

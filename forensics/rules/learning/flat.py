@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from math import ceil, floor, log
 
-from msgspec import Struct
-
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured, number_of
@@ -26,7 +24,7 @@ from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, number, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, fact_evidence, number, proof, rule
 from forensics.rules.learning.vanishing import VANISHING, vanished
 from forensics.stats.spread import median_of, quantiles_of
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from math import log
 
 import numpy as np
-from msgspec import Struct
 
 from forensics.analyses.learning.losses import Loss, loss_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.rl.series import lacks_advantage
 from forensics.case.curves.loss import Curve, curves
-from forensics.rules.kit import Findings, Run, at_step, number, proof, rule
+from forensics.rules.kit import Findings, Run, Struct, at_step, number, proof, rule
 from forensics.rules.learning.flat import FLAT, is_flat
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median, logs, ratio_of

@@ -6,7 +6,6 @@ from math import hypot, log, sqrt
 
 import numpy as np
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.evals.curves import eval_curves
 from forensics.case.checkpoints import nearest_words
@@ -15,7 +14,7 @@ from forensics.case.joined.stores import counted
 from forensics.case.series import metric_names
 from forensics.knowledge.scores import direction, is_of_loss
 from forensics.knowledge.vocabulary import stands_for
-from forensics.rules.kit import Evidence, Findings, Locator, Run, Severity, number, onset_at, proof, rule
+from forensics.rules.kit import Evidence, Findings, Locator, Run, Severity, Struct, number, onset_at, proof, rule
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median
 from forensics.stats.spread import Floats, bending, median_of

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import exp, log
 
-from msgspec import Struct
-
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_beside
@@ -15,7 +13,7 @@ from forensics.analyses.learning.still import Frozen, Still, still_of
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Finding, Findings, Run, at_step, fact_evidence, number, proof, rule
+from forensics.rules.kit import Finding, Findings, Run, Struct, at_step, fact_evidence, number, proof, rule
 
 
 class Plateau(Struct, frozen=True):

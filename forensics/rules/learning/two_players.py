@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from msgspec import Struct
 
 from forensics.case.joined.stores import counted
 from forensics.case.series import holding
 from forensics.case.steps import SERIES
-from forensics.rules.kit import Findings, Run, at_step, number, onset_at, proof, rule
+from forensics.rules.kit import Findings, Run, Struct, at_step, number, onset_at, proof, rule
 from forensics.stats.spread import median_of
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from math import isfinite
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.nan.kind import Alarm, kind_of
 from forensics.analyses.nan.onset import NanOnset, lost
@@ -14,7 +13,7 @@ from forensics.case.series import holding, metric_rows
 from forensics.case.steps import SERIES, ordered
 from forensics.knowledge.ranges import range_of
 from forensics.knowledge.vocabulary import words_for
-from forensics.rules.kit import Findings, Row, Run, at_step, number, proof, rule
+from forensics.rules.kit import Findings, Row, Run, Struct, at_step, number, proof, rule
 from forensics.stats.spread import median
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.nan.onset import NanOnset, lost
-from forensics.rules.kit import Findings, Run, at_step, proof, rule
+from forensics.rules.kit import Findings, Run, Struct, at_step, proof, rule
 
 
 @rule("NAN010 nan-rank-first", "metrics events", about=lost, severity="warning", confidence="high", cause="rank_first")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct
-
 from forensics.analyses.nan.detector import Named, detector_lines, named_operation
 from forensics.analyses.nan.kind import hidden
 from forensics.analyses.nan.onset import NanOnset, lost, nan_onset
@@ -14,7 +12,7 @@ from forensics.analyses.nan.series import Status
 from forensics.case.trainers import trainers_by_source
 from forensics.knowledge.metrics import telling
 from forensics.knowledge.operations import operation_of
-from forensics.rules.kit import Findings, Onset, Run, at_step, event_evidence, metric_evidence, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, at_step, event_evidence, metric_evidence, proof, rule
 from forensics.values import replace
 
 

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.memory.series import Series, series_of
 from forensics.analyses.memory.shape import FEWEST, QUANTUM_GIB, Form
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
-from forensics.rules.kit import Confidence, Finding, Findings, Run, Severity, proof, rule
+from forensics.rules.kit import Confidence, Finding, Findings, Run, Severity, Struct, proof, rule
 from forensics.rules.oom import _memory as memory
 from forensics.stats.changes import change_points
 from forensics.stats.spread import median_of

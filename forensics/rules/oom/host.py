@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from forensics.analyses.memory.host_deaths import Death, Meaning, death_of, killed
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.series import Series, series_of
@@ -11,7 +9,7 @@ from forensics.case.errors.failures import standing
 from forensics.case.errors.timeline import in_order
 from forensics.knowledge.causes import is_kind
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
-from forensics.rules.kit import Findings, Run, proof, rule
+from forensics.rules.kit import Findings, Run, Struct, proof, rule
 from forensics.rules.oom import _memory as memory
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct
 
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.ranks import imbalances
 from forensics.analyses.memory.series import Series, series_of
 from forensics.knowledge.sizes import least_size
-from forensics.rules.kit import Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
 from forensics.rules.oom import _memory as memory
 from forensics.stats.spread import Floats
 

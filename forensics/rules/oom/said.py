@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.case.errors.failures import Failure, standing
@@ -18,7 +17,7 @@ from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import table, telling
 from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
-from forensics.rules.kit import Findings, Onset, Run, event_evidence, fact_evidence, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, event_evidence, fact_evidence, proof, rule
 from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, ranks
 from forensics.rules.oom.growth import died_of
 from forensics.values import replace

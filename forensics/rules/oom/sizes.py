@@ -6,13 +6,12 @@ from itertools import product
 from math import prod
 
 import numpy as np
-from msgspec import Struct
 
 from forensics.analyses.memory.capacity import Beside, beside_reserved
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.series import Series, series_of
 from forensics.case.settings import keyed, stated
-from forensics.rules.kit import Findings, Onset, Row, Run, fact_evidence, proof, rule
+from forensics.rules.kit import Findings, Onset, Row, Run, Struct, fact_evidence, proof, rule
 from forensics.rules.oom import _memory as memory
 
 

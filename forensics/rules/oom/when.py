@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.case.processes.lives import Boundary, boundaries, lives
 from forensics.case.series import metric_records
-from forensics.rules.kit import Evidence, Findings, Locator, Run, at_step, proof, rule
+from forensics.rules.kit import Evidence, Findings, Locator, Run, Struct, at_step, proof, rule
 from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, ranks, size
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from math import floor, isclose
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.first_data import Alike, first_data_again
 from forensics.analyses.resume.levels import levels
 from forensics.case.processes.lives import Boundary, restarts, rows_of
-from forensics.rules.kit import Confidence, Finding, Findings, Row, Run, proof, rule
+from forensics.rules.kit import Confidence, Finding, Findings, Row, Run, Struct, proof, rule
 from forensics.rules.resume._compare import begun, evidence_of, loaded, onset
 
 _STEP_LOST_COUNTERS = ("num_samples", "num_tokens", "epoch")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from math import log, log1p
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.resume.around import Around, around, mean_error, paired
 from forensics.analyses.resume.levels import initial
 from forensics.case.processes.lives import Boundary, restarts
 from forensics.knowledge.paths import whose
-from forensics.rules.kit import Finding, Findings, Run, rule
+from forensics.rules.kit import Finding, Findings, Run, Struct, rule
 from forensics.rules.resume._compare import evidence_of, onset
 from forensics.stats.spread import median
 

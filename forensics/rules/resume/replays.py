@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.resume.around import Around, around, paired
 from forensics.case.checkpoints import known
 from forensics.case.end_markers import marks_of
 from forensics.case.processes.lives import Life, boundaries, lives, restarts, rows_of
-from forensics.rules.kit import Finding, Findings, Onset, Run, checkpoint_evidence, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, checkpoint_evidence, onset_at, proof, rule
 from forensics.rules.resume._compare import evidence_of, onset
 from forensics.stats.spread import median
 

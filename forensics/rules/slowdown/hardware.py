@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.traces.gpu_clocks import Throttled, throttled
 from forensics.case.series import holding, metric_rows
@@ -11,7 +10,7 @@ from forensics.case.settings import settings
 from forensics.case.steps import ordered
 from forensics.knowledge.ranges import range_of
 from forensics.patterns import lazily
-from forensics.rules.kit import Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
 
 
 class Clocks(Struct, frozen=True):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from forensics.analyses.pace.parts import Part, data_waits, paddings
-from forensics.rules.kit import Findings, Run, proof, rule
+from forensics.rules.kit import Findings, Run, Struct, proof, rule
 
 
 class DataWait(Struct, frozen=True):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.pace.account import Gravity, paced
 from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.traces.steps import compile_rows, compile_share
 from forensics.knowledge.errors import telling
-from forensics.rules.kit import Finding, Findings, Run, event_evidence, proof, rule
+from forensics.rules.kit import Finding, Findings, Run, Struct, event_evidence, proof, rule
 from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, ran
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from forensics.analyses.pace.account import COARSE, paced, pauses_of
 from forensics.analyses.pace.steady import coarseness
-from forensics.rules.kit import Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
 from forensics.stats.changes import modes_of
 
 

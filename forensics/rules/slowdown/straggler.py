@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.pace.ranks import stragglers
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.ranks import arrivals, waits
-from forensics.rules.kit import Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
 from forensics.rules.slowdown._spans import ms, percent, quoted, span_evidence
 
 _PAIR = 2  # of two ranks that always differed, each may be the one whose work is as planned

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import Struct
-
 from forensics.analyses.hang.collectives import recorded, timed_out_in
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.differs import first_difference
@@ -16,7 +14,7 @@ from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.rules._errors import of_failure
 from forensics.rules.hang.clue import Clue, gives_clues, of_entry, of_stack
-from forensics.rules.kit import Evidence, Locator, Run
+from forensics.rules.kit import Evidence, Locator, Run, Struct
 
 _SHOWN = 4
 

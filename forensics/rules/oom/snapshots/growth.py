@@ -6,10 +6,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from msgspec import Struct
-
 from forensics.analyses.snapshots.per_device import Leak, Snapshot, Stack, grown, site_of, snapshots
-from forensics.rules.kit import Finding, Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, proof, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
 from forensics.values import named

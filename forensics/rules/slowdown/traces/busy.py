@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
 from forensics.knowledge.vocabulary import words_for
-from forensics.rules.kit import Findings, Onset, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
 from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, ran, span_evidence
 
 

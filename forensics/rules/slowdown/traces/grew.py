@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.traces.gaps import idle_causes, idle_gaps
 from forensics.analyses.traces.gpu import COMMUNICATION, MEMORY, gpu_rows
 from forensics.analyses.traces.windows import is_other, window_pairs
 from forensics.registry import Rule
-from forensics.rules.kit import Evidence, Finding, Findings, Onset, Row, Run, proof, rule
+from forensics.rules.kit import Evidence, Finding, Findings, Onset, Row, Run, Struct, proof, rule
 from forensics.rules.slowdown._spans import longest, mostly, ms, percent, quoted, ran, span_evidence
 
 #: The work whose share it is, in words, and which rows it is.

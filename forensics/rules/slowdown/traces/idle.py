@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.gaps import HOST, LOADER, SYNC, idle_causes, idle_gaps
@@ -13,7 +12,7 @@ from forensics.analyses.traces.gpu import gpu_rows
 from forensics.analyses.traces.loader import loader_rows, loader_share
 from forensics.analyses.traces.steps import step_at, steps
 from forensics.analyses.traces.syncs import sync_calls
-from forensics.rules.kit import Findings, Onset, Row, Run, proof, rule
+from forensics.rules.kit import Findings, Onset, Row, Run, Struct, proof, rule
 from forensics.rules.slowdown._spans import longest, mostly, ms, on_rank, percent, quoted, span_evidence
 from forensics.rules.slowdown.traces.busy import trace_exposed_communication
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
-from msgspec import Struct
 
 from forensics.analyses.traces.steps import steps
 from forensics.case.settings import keyed, keys_with
 from forensics.knowledge.vocabulary import words_for
-from forensics.rules.kit import Evidence, Findings, Onset, Run, fact_evidence, proof, rule
+from forensics.rules.kit import Evidence, Findings, Onset, Run, Struct, fact_evidence, proof, rule
 from forensics.rules.slowdown._spans import span_evidence
 from forensics.rules.slowdown.changes import step_time_level_shift
 
