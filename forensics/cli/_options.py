@@ -46,7 +46,6 @@ def on_this_machine(text: str) -> Path:
 InputArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, a file, or - for stdin.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or one file.")]
 RunsArgument = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, or files of one.")]
-FormatOption = Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json or markdown.")]
 ReportFormatOption = Annotated[
     str,
     typer.Option(

@@ -61,7 +61,10 @@ def matched(runs: Sequence[Run], metric: str | None) -> tuple[Series, ...] | str
 
     The finest of the best unit, of the same name where all have it. `metric` is a name as printed or canonical.
     """
-    every = [[s for s in series_of(run) if metric is None or metric in _names(s)] for run in runs]
+    every = [
+        [s for s in series_of(run) if metric is None or metric in {s.clock.name, s.clock.row(0)["name"]}]
+        for run in runs
+    ]
     for run, found in zip(runs, every, strict=True):
         if not found:
             known = sorted({s.clock.name for s in series_of(run)})
@@ -83,10 +86,6 @@ def _with(first: Series, others: list[list[Series]]) -> tuple[Series, ...] | Non
             return None
         chosen.append(min(alike, key=lambda s: (s.clock.name != first.clock.name, s.key != first.key)))
     return tuple(chosen)
-
-
-def _names(series: Series) -> set[str]:
-    return {series.clock.name, str(series.clock.row(0)["name"])}
 
 
 def _joined(group: list[Clock]) -> Series:

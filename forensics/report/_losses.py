@@ -53,14 +53,11 @@ def told(page: Iterable[str], form: str, said: str, style: Style = PLAIN) -> Ite
         title = for_github_property("forensics: input lost")
         return chain((f"::warning title={title}::{for_github(said)}",), lines)
     if form == "junit":
-        return _behind(lines, "<testsuite ", _property(said))
+        told = f'  <properties><property name="{_LABEL}" value={xml_attribute(said)}/></properties>'
+        return _behind(lines, "<testsuite ", iter((told,)))
     if form == "markdown":
         return _behind(lines, "", iter(("", f"**Lost:** {for_markdown(said)}")))
     return _behind(lines, "", field(said, style))
-
-
-def _property(said: str) -> Iterator[str]:
-    yield f'  <properties><property name="{_LABEL}" value={xml_attribute(said)}/></properties>'
 
 
 def _behind(lines: Iterator[str], start: str, more: Iterator[str]) -> Iterator[str]:

@@ -252,14 +252,11 @@ def _doubts(report: Report, style: Style, room: _Room) -> Iterator[str]:
         yield from style.field("not seen", printable("; ".join(unseen)), most=room.unseen)
     if style.verbose or verdict.lead is None or say.open_check(verdict) is None:
         for index, step in enumerate(islice(say.next_steps(report), None if style.verbose else 1)):
-            yield from _step("more" if not index else "", step, style, room)
-
-
-def _step(label: str, step: str, style: Style, room: _Room) -> Iterator[str]:
-    if say.is_command(step):  # it is copied, so it is never wrapped or cut
-        yield whole(label, step, style)
-    else:
-        yield from style.field(label, printable(step), most=room.step)
+            label = "more" if not index else ""
+            if say.is_command(step):  # it is copied, so it is never wrapped or cut
+                yield whole(label, step, style)
+            else:
+                yield from style.field(label, printable(step), most=room.step)
 
 
 def _everything(report: Report, style: Style) -> Iterator[str]:

@@ -8,35 +8,24 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from forensics.cli import _options as opt
-from forensics.cli._answer import Answer, lines
+from forensics.cli._answer import Answer
+from forensics.cli._shared import A_LIST, Shared, reads_runs
 from forensics.errors import ExitCode, UsageError
-from forensics.values import tool_version
+from forensics.values import replace, tool_version
 
 PACKAGES = ("typer", "polars", "pandas", "plotly", "tensorboard", "wandb", "orjson", "zstandard")
-_FORMATS = ("text", "json")
 
 Sections = dict[str, dict[str, str]]
 
 
-def command(
-    *,
-    format_: opt.FormatOption = "text",
-    out: opt.OutOption = None,
-    force: opt.ForceOption = False,
-) -> Answer:
+@reads_runs("text", "json", without=A_LIST)
+def command(*, shared: Shared) -> Answer:
     """Show the set-up; exit 2 when something in it is broken."""
-    output = opt.Output(format_, out, force).checked(_FORMATS)
     sections, broken = _plugins()
     settings, wrong = _settings()
     every: Sections = {"versions": _versions(), **sections, "configuration": settings, "cache": _cache()}
-    code = ExitCode.USAGE if broken or wrong else ExitCode.OK
-    if output.format == "json":
-        from forensics.report.json_v1 import encoded  # noqa: PLC0415 - same
-        from forensics.report.payload import headed  # noqa: PLC0415 - not needed for text
-
-        return Answer(encoded(headed("forensics.doctor/1", {**every})) + "\n", code, out, force)
-    return Answer(lines(_table(every)), code, out, force)
+    lines = _json(every) if shared.format_ == "json" else _table(every)
+    return replace(shared.printed(lines), code=ExitCode.USAGE if broken or wrong else ExitCode.OK)
 
 
 def _versions() -> dict[str, str]:
@@ -84,6 +73,13 @@ def _cache() -> dict[str, str]:
     nearest = next((p for p in (place, *place.parents) if p.exists()), place)
     state = "writable" if os.access(nearest, os.W_OK) else "not writable"
     return {"place": str(place), "state": state if place.exists() else f"{state}, not made yet"}
+
+
+def _json(sections: Sections) -> Iterator[str]:
+    from forensics.report.json_v1 import encoded  # noqa: PLC0415 - not needed for text
+    from forensics.report.payload import headed  # noqa: PLC0415 - same
+
+    yield encoded(headed("forensics.doctor/1", {**sections}))
 
 
 def _table(sections: Sections) -> Iterator[str]:

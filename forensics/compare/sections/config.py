@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from forensics.compare.config.audit import Audit, Difference, audit_all, bisected
 from forensics.compare.diff import SectionKind
 from forensics.compare.model import Options, Section
-from forensics.model import Evidence, Number
+from forensics.model import Number
 from forensics.store.run import Run
 from forensics.values import named
 
@@ -29,7 +29,7 @@ def compare(bases: Sequence[Run], cand: Run, options: Options) -> Section | None
         facts=tuple(_facts(found)),
         notes=tuple(_notes(found, bases)),
         numbers=_numbers(found),
-        evidence=tuple(_evidence(found)),
+        evidence=tuple(e for one in found.causes[:1] for e in (one.base_evidence, one.cand_evidence) if e is not None),
         rows=tuple(_row(n, one) for n, one in enumerate(found.differences, 1)),
     )
 
@@ -88,11 +88,6 @@ def _numbers(found: Audit) -> dict[str, Number | None]:
     top = named(next(iter(found.causes), None), "top=name top_family=family")
     counts = {"differences": len(found.differences), "causes": len(found.causes)}
     return {**counts, **named(found, "base_settings cand_settings"), **top}
-
-
-def _evidence(found: Audit) -> Iterator[Evidence]:
-    for one in found.causes[:1]:
-        yield from (e for e in (one.base_evidence, one.cand_evidence) if e is not None)
 
 
 def _row(number: int, one: Difference) -> dict[str, Number | None]:

@@ -97,10 +97,12 @@ def _row(pair: Pair) -> dict[str, Number | None]:
     unlike = "; ".join(f"{u.words} ({u.base_place}; {u.cand_place})" for u in pair.settings.blocks)
     return {
         **dict(zip(("task", "metric", "filter"), pair.key, strict=True)),
-        "base": pair.base["value"], "cand": pair.cand["value"],
+        "base": pair.base["value"],
+        "cand": pair.cand["value"],
         **named(pair, "delta p=tested.p p_holm se=tested.se min_detectable=tested.detectable method=tested.method"),
         **named(pair, "documents=tested.n baselines lost=tested.fell won=tested.rose"),
-        "in_group": int(pair.member), "not_comparable": unlike or None,
+        "in_group": int(pair.member),
+        "not_comparable": unlike or None,
     }
 
 

@@ -302,16 +302,9 @@ def decide_all(found: Sequence[Estimate], policy: Policy, *, noise_given: bool) 
 
 
 def _central(found: Sequence[Estimate], log_ratio: float) -> Estimate:
-    worst = max(found, key=lambda each: each.se)
-    return Estimate(
-        log_ratio=log_ratio,
-        se=worst.se,
-        df=worst.df,
-        effective=min(each.effective for each in found),
-        count=min(each.count for each in found),
-        sd_long=worst.sd_long,
-        method=worst.method,
-    )
+    worst, least = max(found, key=lambda each: each.se), min(each.effective for each in found)
+    count = min(each.count for each in found)
+    return replace(worst, log_ratio=log_ratio, effective=least, count=count, slow_share=None)
 
 
 # Runs that logged at different intervals: single steps against means of many, compared as means of as many.

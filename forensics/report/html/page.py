@@ -126,13 +126,9 @@ def _row(report: Report, place: int, page: Markup) -> Markup:
     said = some("span", say.onset(found.onset), class_="soft")
     folder, slash, name = report.run.rpartition("/")
     run = tag("span", tag("span", folder + slash, class_="soft"), tag("b", name))
-    row = tag("summary", outcome(found), run, tag("span", _picture(report)), tag("span", found.headline, said))
+    drawn = [spark(first) for first in Shown(report).deciding[:1] if isinstance(first, Chart)]
+    row = tag("summary", outcome(found), run, tag("span", drawn), tag("span", found.headline, said))
     return tag("details", row, tag("div", page), class_="one", id=f"run{place + 1}")
-
-
-def _picture(report: Report) -> Markup:
-    """The chart that decides, without words."""
-    return join(spark(first) for first in Shown(report).deciding[:1] if isinstance(first, Chart))
 
 
 # A chart as a picture the height of two lines, for a row of a table: curves and onset, no words.

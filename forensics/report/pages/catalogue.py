@@ -112,7 +112,11 @@ def formats(found: Registry, form: str, style: Style = PLAIN) -> Iterator[str]:
     ingesters = tuple(found.ingesters)
     dialects: tuple[Dialect, ...] = tuple(found.dialects)
     if form == "json":
-        known = {"formats": [_ingester(i) for i in ingesters], "dialects": [named(d, "name title") for d in dialects]}
+        told = [
+            {**named(i, "name version"), "title": sentence(i.doc), **named(i, "files=sniff.glob emits origin")}
+            for i in ingesters
+        ]
+        known = {"formats": told, "dialects": [named(d, "name title") for d in dialects]}
         yield encoded(headed("forensics.formats/1", known))
         return
     if form == "markdown":
@@ -137,14 +141,6 @@ def _rule(rule: Rule) -> Payload:
         "title": sentence(rule.doc),
         **named(rule, "needs origin"),
         "thresholds": [{"name": n, "type": t, "default": _plain(d)} for n, t, d in thresholds(rule)],
-    }
-
-
-def _ingester(ingester: Ingester) -> Payload:
-    return {
-        **named(ingester, "name version"),
-        "title": sentence(ingester.doc),
-        **named(ingester, "files=sniff.glob emits origin"),
     }
 
 

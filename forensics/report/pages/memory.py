@@ -79,15 +79,11 @@ def _lines(table: Table, width: int) -> Iterator[str]:
     if over > 0:
         sizes[table.wide] = max(_LEAST, sizes[table.wide] - over)
     for number, row in enumerate(every):
-        cells = [f"{_cut(cell, size):<{size}}" for cell, size in zip(row, sizes, strict=True)]
+        # the end is kept: of a path and of a metric's name it says more
+        cells = [c.ljust(n) if len(c) <= n else "…" + c[len(c) - n + 1 :] for c, n in zip(row, sizes, strict=True)]
         yield ("  " + "  ".join(cells)).rstrip()
         if number and table.places:
             yield "      " + printable(table.places[number - 1])
-
-
-def _cut(cell: str, size: int) -> str:
-    """Keep the end of a cell: of a path and of a metric's name it says more."""
-    return cell if len(cell) <= size else "…" + cell[len(cell) - size + 1 :]
 
 
 def _gib(value: float | None) -> str:

@@ -157,7 +157,8 @@ def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
     below = bool((values[-cfg.last :] < top - bound).all())
     chance = benchmark_of(curve.name)
     knew = chance is not None and top > (chance if top <= 1 else 100 * chance) + bound
-    rose = top > float(values[0]) + bound or knew or _stood(values, cfg)
+    stood = bool((values[: cfg.last + 1] >= (1 - _AS_GOOD) * top).all())  # all as good as the best
+    rose = top > float(values[0]) + bound or knew or stood
     return best if is_score and rose and below and best < len(values) - cfg.last else None
 
 
@@ -168,11 +169,6 @@ def _left(curve: EvalCurve, best: int, cfg: ScoreFalls) -> int:
     left = int(np.flatnonzero(values >= top - near)[-1])
     behind = values[left + 1 : left + 1 + cfg.stays]
     return left if len(behind) and values[left] - behind.min() >= (top - float(values[-1])) / 2 else best
-
-
-def _stood(values: Floats, cfg: ScoreFalls) -> bool:
-    """Whether the first values are all as good as the best."""
-    return bool((values[: cfg.last + 1] >= (1 - _AS_GOOD) * values.max()).all())
 
 
 def _gained(curve: EvalCurve, step: int, cfg: ScoreFalls) -> bool:

@@ -115,7 +115,8 @@ def identical(run: Run) -> Findings:
         if (before[0]["model"], before[0]["step"]) == (after[0]["model"], after[0]["step"]):
             continue
         count = _equal(before, after)
-        if count < _FEWEST and not (count and len(_large(after)) >= _TASKS):
+        large = {row["task"] for row in after if (row["n"] or 0) >= _DOCUMENTS and row["value"] not in (0, 1)}
+        if count < _FEWEST and not (count and len(large) >= _TASKS):
             continue
         yield identical.finding(
             f"two results of different checkpoints are equal in all {count} metrics, to the last digit",
@@ -134,11 +135,6 @@ def _equal(before: Sequence[Row], after: Sequence[Row]) -> int:
     common = [(known[key], row["value"]) for row in after if (key := tuple(row[c] for c in _KEY)) in known]
     telling = any(a not in (0, 1) for a, _ in common)
     return len(common) if telling and all(a == b for a, b in common) else 0
-
-
-def _large(rows: Sequence[Row]) -> set[str]:
-    """Tasks whose scores are of so many documents that two models rarely agree in them."""
-    return {row["task"] for row in rows if (row["n"] or 0) >= _DOCUMENTS and row["value"] not in (0, 1)}
 
 
 class AnswersNotFound(Struct, frozen=True):

@@ -80,7 +80,8 @@ def decision(run: Run) -> Decision | None:
     best = max(score.values(), default=0.0)
     if common is not None and common.weight >= best:
         return _of((), common.cause, Confidence.MEDIUM, clues)
-    if tie is not None and not _outweighed(tie, found):
+    # absence and stalls follow from the tie itself
+    if tie is not None and not any(c.ranks and c.weight >= tie.weight and not is_absence(c.cause) for c in found):
         return _of((), _cause(run, [c for c in found if c.tied]), Confidence.LOW, clues, tie.tied)
     if best < ENOUGH:
         return None
@@ -115,11 +116,6 @@ def _failed(run: Run, found: Sequence[Clue]) -> bool:
 def _relevant(found: Sequence[Clue], score: Counter[int]) -> list[Clue]:
     best = max(score.values(), default=0.0)
     return [c for c in found if not c.ranks or any(score[r] >= SHARE * best for r in c.ranks)]
-
-
-def _outweighed(tie: Clue, found: Sequence[Clue]) -> bool:
-    """Whether something that does not follow from the tie itself names ranks: absence and stalls do follow from it."""
-    return any(c.ranks and c.weight >= tie.weight and not is_absence(c.cause) for c in found)
 
 
 def _cause(run: Run, clues: Sequence[Clue]) -> str:

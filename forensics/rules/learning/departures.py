@@ -79,8 +79,11 @@ def _diverged_finding(run: Run, loss: Loss, gone: Departure, severity: Severity)
     first = jump[0] if jump is not None else curve.row(i)
     over = "the last level is above the lowest one by more than noise explains"
     back = "no later level comes back to it" if severity is Severity.ERROR else over
-    course = "level_shift" if _is_of_input(run, loss, gone) else _of_batch_or_course(curve)
-    cause = "diverged_from_start" if _never_fell(gone) else course
+    of_input = stepped(run, loss) or (_in_one_step(loss.curve, gone) and not burst(run, loss))
+    course = "level_shift" if of_input else _of_batch_or_course(curve)
+    # nothing was learned before the rise: it began with the run, or left from about the first level
+    early = gone.onset <= _EARLY * gone.records and gone.above >= gone.rise * _FELL
+    cause = "diverged_from_start" if early and gone.how != "explosion" else course
     return diverged.finding(
         f"{curve.raw_name} {_words(gone)}: {gone.best:.4g} → {gone.final:.4g}"
         + (f" from step {step}" if step is not None else ""),
@@ -115,11 +118,6 @@ def _of_batch_or_course(curve: Curve) -> str:
 _DOUBLED, _WHOLE = 2.0, 0.9
 
 
-def _is_of_input(run: Run, loss: Loss, gone: Departure) -> bool:
-    """Whether what the model is given changed, and not how it learns."""
-    return stepped(run, loss) or (_in_one_step(loss.curve, gone) and not burst(run, loss))
-
-
 def _in_one_step(curve: Curve, gone: Departure) -> bool:
     """Whether one update to the next made the whole rise: a course that diverges takes several, other data only one."""
     i, last, step = gone.onset, curve.step(gone.onset - 1) if gone.onset else None, curve.step(gone.onset)
@@ -127,11 +125,6 @@ def _in_one_step(curve: Curve, gone: Departure) -> bool:
         return False
     before, at_once, top = (float(value) for value in (curve.values[i - 1], curve.values[i], curve.values[i:].max()))
     return at_once >= _DOUBLED * before > 0 and log(at_once / before) >= _WHOLE * log(top / before)
-
-
-def _never_fell(gone: Departure) -> bool:
-    """Whether nothing was learned before the rise: it began with the run, or left from about the first level."""
-    return gone.how != "explosion" and gone.onset <= _EARLY * gone.records and gone.above >= gone.rise * _FELL
 
 
 def _words(gone: Departure) -> str:

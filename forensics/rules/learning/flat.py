@@ -156,13 +156,10 @@ def _is_tiny(run: Run, curve: Curve, cfg: Flat) -> bool:
     return norm is not None and bool(median_of(norm.values) > 0 and quantiles_of(norm.values, [0.9])[0] < cfg.tiny)
 
 
-def _crawls(trend: Trend, cfg: Flat) -> bool:
-    """Whether a loss goes down all the time, by next to nothing."""
-    return trend.fall > cfg.sigmas * trend.fall_error and trend.late_fall > cfg.sigmas * trend.late_error
-
-
 def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> Finding:
-    tiny, crawls = _is_tiny(run, curve, cfg), _crawls(trend, cfg)
+    tiny = _is_tiny(run, curve, cfg)
+    # all the time, by next to nothing
+    crawls = trend.fall > cfg.sigmas * trend.fall_error and trend.late_fall > cfg.sigmas * trend.late_error
     sure = _long(run, curve, trend, cfg) and (_is_fresh(run, trend, cfg) or (trend.last > cfg.by_heart and tiny))
     what = "hardly fell" if crawls else "did not fall"
     return no_decrease.finding(

@@ -98,14 +98,10 @@ def _never_scored(run: Run, cfg: Overfit) -> bool:
     """Whether there are scores of evaluations, and none was ever clearly better than the first one and the others."""
     scores = [one.values for one in eval_curves(run) if one.higher and len(one.values) >= cfg.evaluations]
     return bool(scores) and all(
-        float(values.max()) <= (1 + cfg.stands) * median_of(values) and float(values.max()) < cfg.guess * _whole(values)
+        float(values.max()) <= (1 + cfg.stands) * median_of(values)
+        and float(values.max()) < cfg.guess * (1 if values.max() <= 1 else 100)
         for values in scores
     )
-
-
-def _whole(values: Floats) -> float:
-    """What all right would be: 1, or 100 of a percentage."""
-    return 1.0 if float(values.max()) <= 1 else 100.0
 
 
 def _scores_rose(run: Run, step: int | None) -> bool:

@@ -13,7 +13,7 @@ from forensics.analyses.nan.series import Shares, Status
 from forensics.analyses.nan.tokens import tokens_outside
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import row_of, telling
-from forensics.rules.kit import Causal, Confidence, Findings, Onset, Run, Severity, at_step, rule
+from forensics.rules.kit import Causal, Confidence, Findings, Run, Severity, at_step, rule
 from forensics.values import replace
 
 _SEVERITY = {
@@ -39,13 +39,15 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
         return
     first, failed = found.first, found.status is Status.FAILED
     kind, skip = kind_of(run, found), None if failed else skip_of(run, found)
+    # the loss scale may have fallen for good before the first bad number was printed
+    fell = collapse.step if collapse is not None and failed and fell_first else None
     ends = Status.INTERMITTENT if failed and first.n_after else found.status
     after = _AFTER[ends] + (f"; {skip.words}" if skip is not None else "")
     yield first_nonfinite.finding(
         f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",
         f"{after}{_stopped(run, found)}; {kind.words}" if failed else after,
         (*found.evidence(), *((skip.line,) if skip is not None and skip.line is not None else ())),
-        _onset(found, collapse.step if collapse is not None and failed and fell_first else None),
+        found.onset if fell is None else replace(found.onset, step=fell, step_lo=found.clean_before(fell)),
         severity=_severity(found, is_skipped=skip is not None),
         confidence=_confidence(found),
         culprits=() if first.row["rank"] is None or not _told_apart(found) else (first.row["rank"],),
@@ -54,11 +56,6 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
         numbers={"bad_records": first.n_bad, "records": first.n, "finite_losses_before": found.n_before},
         next=("forensics nan-origin RUN",),
     )
-
-
-def _onset(found: NanOnset, fell: int | None) -> Onset:
-    """Where the loss scale fell for good before the first bad number was printed, if it did; else where that is."""
-    return found.onset if fell is None else replace(found.onset, step=fell, step_lo=found.clean_before(fell))
 
 
 def _cause(found: NanOnset, kind: Kind) -> str:

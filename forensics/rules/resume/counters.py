@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import floor, isclose
 
 import polars as pl
@@ -10,7 +11,7 @@ from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.first_data import Alike, first_data_again
 from forensics.analyses.resume.levels import levels
 from forensics.case.processes.lives import Boundary, restarts, rows_of
-from forensics.rules.kit import Confidence, Finding, Findings, Row, Run, Struct, proof, rule
+from forensics.rules.kit import Confidence, Finding, Findings, Run, Struct, proof, rule
 from forensics.rules.resume._compare import begun, evidence_of, loaded, onset
 
 _STEP_LOST_COUNTERS = ("num_samples", "num_tokens", "epoch")
@@ -102,13 +103,6 @@ class DataPositionLost(Struct, frozen=True):
     back: float = 0.5
 
 
-class _Reset(Struct, frozen=True):
-    name: str
-    old: float
-    new: float
-    rows: tuple[Row, Row]
-
-
 @rule("RSM005 resume-data-position-lost", "metrics checkpoints", cause="data_position_lost")
 def data_position_lost(run: Run, cfg: DataPositionLost) -> Findings:
     """Find the first restart whose data begins anew."""
@@ -116,20 +110,22 @@ def data_position_lost(run: Run, cfg: DataPositionLost) -> Findings:
         if boundary.kind == "scratch":
             continue
         for name in _DATA_POSITION_LOST_COUNTERS:
-            reset = _reset(run, boundary, name, cfg) or (_epochs(run, boundary, cfg) if name == "epoch" else None)
-            if reset is None:
-                continue
-            yield data_position_lost.finding(
-                f"{reset.name} begins anew at the restart of step {boundary.after.first}:"
-                f" {reset.old:g} → {reset.new:g}",
-                "the step goes on while the counter of the data does not",
-                proof(*reset.rows, *loaded(run, boundary)),
-                onset(boundary),
-                severity="info" if name == "num_tokens" else "warning",
-                confidence="low" if name == "num_tokens" else "high",
-                numbers={"before": reset.old, "after": reset.new},
-            )
-            return
+            for old, new, counted in _counts(run, boundary, name):
+                first, last = new.row(0, named=True), old.row(-1, named=True)
+                before, after = float(last[counted]), float(first[counted])
+                if min(old.height, new.height) < cfg.records or not 0 <= after < cfg.share * before:
+                    continue
+                yield data_position_lost.finding(
+                    f"{first['raw_name'] if counted == 'value' else counted} begins anew at the restart of step"
+                    f" {boundary.after.first}: {before:g} → {after:g}",
+                    "the step goes on while the counter of the data does not",
+                    proof(first, last, *loaded(run, boundary)),
+                    onset(boundary),
+                    severity="info" if name == "num_tokens" else "warning",
+                    confidence="low" if name == "num_tokens" else "high",
+                    numbers={"before": before, "after": after},
+                )
+                return
         if (found := _by_the_loss(run, boundary, cfg)) is not None:
             yield found
             return
@@ -168,25 +164,12 @@ def _begins_an_epoch(seen: Around) -> bool:
     return bool(last.len() and new.len() and floor(new[0]) > floor(last[-1]))
 
 
-def _reset(run: Run, boundary: Boundary, name: str, cfg: DataPositionLost) -> _Reset | None:
-    seen = around(run, boundary, name)
-    if seen is None or seen.before.height < cfg.records or seen.after.height < cfg.records:
-        return None
-    old, new = float(seen.before["value"][-1]), float(seen.after["value"][0])
-    if old <= 0 or new < 0 or new >= cfg.share * old:
-        return None
-    first, last = seen.after.row(0, named=True), seen.before.row(-1, named=True)
-    return _Reset(str(first["raw_name"]), old, new, (first, last))
-
-
-def _epochs(run: Run, boundary: Boundary, cfg: DataPositionLost) -> _Reset | None:
-    """The same of the epoch that stands beside the losses."""
-    start = boundary.after.first
-    old = rows_of(run, boundary.before, "loss").filter(pl.col("epoch").is_not_null() & (pl.col("at") < start))
-    new = rows_of(run, boundary.after, "loss").filter(pl.col("epoch").is_not_null())
-    if old.height < cfg.records or new.height < cfg.records:
-        return None
-    before, after = float(old["epoch"][-1]), float(new["epoch"][0])
-    if before <= 0 or after < 0 or after >= cfg.share * before:
-        return None
-    return _Reset("epoch", before, after, (new.row(0, named=True), old.row(-1, named=True)))
+def _counts(run: Run, boundary: Boundary, name: str) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, str]]:
+    """Rows before and after a restart that count, and their column: of a metric, or the epoch beside the losses."""
+    if (seen := around(run, boundary, name)) is not None and seen.before.height and seen.after.height:
+        yield seen.before, seen.after, "value"
+    if name == "epoch":
+        old, new = (rows_of(run, one, "loss").drop_nulls("epoch") for one in (boundary.before, boundary.after))
+        old = old.filter(pl.col("at") < boundary.after.first)
+        if old.height and new.height:
+            yield old, new, "epoch"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forensics.analyses.pace.parts import Part, data_waits, paddings
+from forensics.analyses.pace.parts import data_waits, paddings
 from forensics.rules.kit import Findings, Run, Struct, proof, rule
 
 
@@ -24,7 +24,8 @@ class DataWait(Struct, frozen=True):
 @rule("SLO032 waits-for-data", "metrics", confidence="high", cause="dataloader")
 def data_wait(run: Run, cfg: DataWait) -> Findings:
     """Find the source whose steps wait longest for data."""
-    found = [one for one in data_waits(run) if one.whole is not None and one.records >= _needed(one, cfg)]
+    told = ((p, cfg.few if min(p.share, p.of_sums) >= cfg.most else cfg.records) for p in data_waits(run))
+    found = [part for part, needed in told if part.whole is not None and part.records >= needed]
     one = max(found, key=lambda part: max(part.share, part.of_sums), default=None)
     if one is None or one.whole is None:
         return
@@ -43,10 +44,6 @@ def data_wait(run: Run, cfg: DataWait) -> Findings:
         confidence="high" if one.records >= cfg.records else "medium",
         numbers={"share": share, "records": one.records},
     )
-
-
-def _needed(one: Part, cfg: DataWait) -> int:
-    return cfg.few if min(one.share, one.of_sums) >= cfg.most else cfg.records
 
 
 class Padding(Struct, frozen=True):

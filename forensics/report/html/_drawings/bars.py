@@ -32,7 +32,8 @@ def bars(figure: Bars, ident: str) -> Markup:
 
 def _bar(figure: Bars, index: int, x: Scale, y: float, high: float) -> Iterator[Markup]:
     bar, start = figure.bars[index], 0.0
-    yield tag("text", _fitted(bar.label), class_="tick", x=_LEFT - 8, y=y + high / 2 + 3, text_anchor="end")
+    label = bar.label if len(bar.label) <= _LETTERS else "…" + bar.label[1 - _LETTERS :]
+    yield tag("text", label, class_="tick", x=_LEFT - 8, y=y + high / 2 + 3, text_anchor="end")
     for part, value in enumerate(bar.values):
         if value > 0:
             a, b = x.at(start), x.at(start + value)
@@ -59,10 +60,6 @@ def legend(figure: Bars) -> Markup:
 def table(figure: Bars) -> Table:
     head = ("", *(f"{p} ({figure.unit})" for p in figure.parts))
     return head, [(b.label, *(f"{v:,.4g}" for v in b.values)) for b in figure.bars]
-
-
-def _fitted(label: str) -> str:
-    return label if len(label) <= _LETTERS else "…" + label[1 - _LETTERS :]
 
 
 def live(figure: Bars, most: int) -> Live:

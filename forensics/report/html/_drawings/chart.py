@@ -114,16 +114,12 @@ def _color(curve: Curve, number: int, *, bad: bool) -> str:
 
 def _curve(curve: Curve, color: str, x: Scale, y: Scale) -> Markup:
     pieces = [
-        tag("polyline", class_=color, points=_points(piece, x, y))
+        tag("polyline", class_=color, points=" ".join(f"{x.at(a):.1f},{y.at(b):.1f}" for a, b in piece))
         if len(piece) > 1
         else tag("circle", class_=color.replace("curve", "dot"), cx=x.at(piece[0][0]), cy=y.at(piece[0][1]), r=3)
         for piece in _pieces(curve)
     ]
     return tag("g", pieces)
-
-
-def _points(piece: list[tuple[float, float]], x: Scale, y: Scale) -> str:
-    return " ".join(f"{x.at(a):.1f},{y.at(b):.1f}" for a, b in piece)
 
 
 def _pieces(curve: Curve) -> list[list[tuple[float, float]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import ceil, prod
 from typing import Any, cast
 
@@ -87,7 +87,9 @@ def _of_sizes(run: Run, failure: Failure, got: int, want: int) -> Clue:
     fits_want = [e for e in kinds if want in _segments(e, size)]
     fits_got = [e for e in kinds if got in _segments(e, size)]
     odd: tuple[int, ...] = ()
-    mine = _more(fits_got, fits_want) if fits_want else bool(fits_got) or (not kinds and got > want * _TINY)
+    # recorded of more ranks than the shape of the buffer is, the aborted rank included
+    more = len({e.rank for e in fits_got}) > len({e.rank for e in fits_want}) + 1
+    mine = more if fits_want else bool(fits_got) or (not kinds and got > want * _TINY)
     if size > 2 and (mine or fits_want):
         odd = (me,) if mine else (sender,)
     dtypes = {e.dtype for e in kinds}
@@ -96,11 +98,6 @@ def _of_sizes(run: Run, failure: Failure, got: int, want: int) -> Clue:
     why = f"rank {me} got {got} bytes into a buffer of {want}: it or the rank that sent to it issued another collective"
     proof = (of_failure(failure), *(of_entry(e) for e in kinds[: _SHOWN - 1]))
     return Clue(odd, cause, 6 if odd else 2, "log", why, proof, () if odd else tuple(sorted({me, sender})))
-
-
-def _more(got: Sequence[Entry], want: Sequence[Entry]) -> bool:
-    """Whether the shape of the message is recorded of more ranks than that of the buffer, the aborted rank included."""
-    return len({e.rank for e in got}) > len({e.rank for e in want}) + 1
 
 
 def _segments(entry: Entry, ranks: int) -> set[int]:
