@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, Unpack
 
 from msgspec import Struct
 
@@ -15,8 +16,9 @@ from forensics.case.evidence import (
     metric_evidence,
     number,
 )
+from forensics.declared import Declared
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
-from forensics.registry import rule
+from forensics.registry import Rule, rule
 from forensics.store.run import Run
 from forensics.values import replace
 
@@ -42,10 +44,19 @@ __all__ = [
     "number",
     "onset_at",
     "proof",
+    "remark",
     "rule",
 ]
 
 Findings = Iterator[Finding]
+
+
+def remark(
+    name: str, needs: str, *, about: Callable[[Any], object] | None = None, **usual: Unpack[Declared]
+) -> Callable[[Callable[..., Findings]], Rule]:
+    """Make a rule whose findings are notes on what stands beside a failure, and decide nothing unless they say so."""
+    fields: Declared = {"severity": "info", "causal": "context", **usual}
+    return rule(name, needs, about=about, **fields)
 
 
 def proof(first: Evidence | Row, *more: Evidence | Row | None) -> tuple[Evidence, ...]:

@@ -10,7 +10,7 @@ import polars as pl
 from forensics.analyses.evals.results import Row, age, courses, error_of, members_of, settings_of
 from forensics.knowledge.scores import is_share
 from forensics.rules.bad_eval._results import name_of, result_evidence
-from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, proof, remark, rule
 
 
 @rule(
@@ -73,7 +73,7 @@ class TooSmall(Struct, frozen=True):
     half_width: float = 0.05
 
 
-@rule("EVL016 eval-too-small", "evals", severity="info", confidence="high", cause="too_few_documents", causal="context")
+@remark("EVL016 eval-too-small", "evals", confidence="high", cause="too_few_documents")
 def too_small(run: Run, cfg: TooSmall) -> Findings:
     """Report the tasks with the largest errors, once."""
     last = [rows[-1] for key, rows in courses(run).items() if is_share(key[1])]

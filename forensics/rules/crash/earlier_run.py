@@ -10,17 +10,10 @@ from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Weight
 from forensics.case.processes.attempts import attempts
 from forensics.rules._errors import lines_of, onset_of, ranks_of, said, short, when
-from forensics.rules.kit import Findings, Run, rule
+from forensics.rules.kit import Findings, Run, remark
 
 
-@rule(
-    "CRH006 earlier-run-failed",
-    "events metrics",
-    severity="info",
-    confidence="high",
-    cause="earlier_run_failed",
-    causal="context",
-)
+@remark("CRH006 earlier-run-failed", "events metrics", confidence="high", cause="earlier_run_failed")
 def earlier_run(run: Run) -> Findings:
     """State what ended the earlier runs of a file."""
     found = [f for f in failures(run) if f.cleared == "earlier"]

@@ -15,7 +15,7 @@ from forensics.knowledge.errors import ErrorLine, row_of
 from forensics.knowledge.suspects import suspect
 from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who
-from forensics.rules.kit import Findings, Run, rule
+from forensics.rules.kit import Findings, Run, remark, rule
 
 #: Ranks of one program reach the same line within this time.
 _TOGETHER_NS = 5_000_000_000
@@ -87,7 +87,7 @@ def _alike(one: Failure, other: Failure) -> bool:
 _KINDS = 4
 
 
-@rule("CRH005 caught-exception", "events metrics", severity="info", cause="caught_exception", causal="context")
+@remark("CRH005 caught-exception", "events metrics", cause="caught_exception")
 def caught_exception(run: Run) -> Findings:
     """Count the exceptions that were survived."""
     found = [f for f in failures(run) if f.cleared in {"progress", "finished", "recurring"} and f.exception]

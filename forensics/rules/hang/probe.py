@@ -8,7 +8,7 @@ from forensics.case.errors.failures import standing
 from forensics.case.settings import keyed
 from forensics.knowledge.hazards import hazards_of
 from forensics.patterns import lazily
-from forensics.rules.kit import Findings, Onset, Run, event_evidence, fact_evidence, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, event_evidence, fact_evidence, proof, remark, rule
 
 _FAILED = lazily(r"(?:NCCL )?health check failed at step (?P<step>\d{1,12})")
 
@@ -36,7 +36,7 @@ def health_check(run: Run) -> Findings:
         return
 
 
-@rule("HNG020 no-liveness-probe", "events facts metrics", severity="info", confidence="medium", causal="context")
+@remark("HNG020 no-liveness-probe", "events facts metrics", confidence="medium")
 def probe_off(run: Run) -> Findings:
     """Advise on settings when a run hung."""
     if not any(f.shape == "hang" for f in standing(run)):

@@ -21,6 +21,7 @@ from forensics.rules.kit import (
     at_step,
     metric_evidence,
     number,
+    remark,
     rule,
 )
 
@@ -69,14 +70,7 @@ def _how(link: Link) -> str:
 _SHOWN = 4
 
 
-@rule(
-    "HST002 one-metric-many-stores",
-    "metrics",
-    severity="info",
-    confidence="high",
-    cause="many_stores",
-    causal="context",
-)
+@remark("HST002 one-metric-many-stores", "metrics", confidence="high", cause="many_stores")
 def one_metric_many_stores(run: Run) -> Findings:
     """Name the files that hold the same metrics, in one finding for the run."""
     found = stores_of(run)

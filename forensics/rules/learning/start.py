@@ -23,6 +23,7 @@ from forensics.rules.kit import (
     fact_evidence,
     number,
     proof,
+    remark,
     rule,
 )
 from forensics.stats.spread import median_of
@@ -37,9 +38,7 @@ class Start(Struct, frozen=True):
     norm_high: float = range_of("first_grad_norm").hi
 
 
-@rule(
-    "LRN016 bad-start", "metrics facts", severity="info", confidence="low", cause="bad_initialisation", causal="context"
-)
+@remark("LRN016 bad-start", "metrics facts", confidence="low", cause="bad_initialisation")
 def bad_start(run: Run, cfg: Start) -> Findings:
     """Look at the first record of the loss and of the gradient norm."""
     if reinforced(run):

@@ -13,7 +13,7 @@ from forensics.case.series import holding, metric_rows
 from forensics.case.steps import SERIES, ordered
 from forensics.knowledge.ranges import range_of
 from forensics.knowledge.vocabulary import words_for
-from forensics.rules.kit import Findings, Row, Run, Struct, at_step, number, proof, rule
+from forensics.rules.kit import Findings, Row, Run, Struct, at_step, number, proof, remark, rule
 from forensics.stats.spread import median
 
 
@@ -94,15 +94,7 @@ class Limit(Struct, frozen=True):
     records: int = 50
 
 
-@rule(
-    "NAN013 large-gradnorm",
-    "metrics events",
-    about=lost,
-    severity="info",
-    confidence="medium",
-    cause="large_gradnorm",
-    causal="context",
-)
+@remark("NAN013 large-gradnorm", "metrics events", about=lost, confidence="medium", cause="large_gradnorm")
 def large_gradnorm(_run: Run, found: NanOnset, cfg: Limit) -> Findings:
     """Find the greatest gradient norm before the run went non-finite."""
     row = found.first.row

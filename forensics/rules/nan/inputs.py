@@ -15,7 +15,19 @@ from forensics.case.series import metric_rows
 from forensics.case.settings import OFF, stated
 from forensics.case.steps import ordered
 from forensics.knowledge.vocabulary import words_for
-from forensics.rules.kit import Evidence, Findings, Row, Run, at_step, fact_evidence, number, onset_at, proof, rule
+from forensics.rules.kit import (
+    Evidence,
+    Findings,
+    Row,
+    Run,
+    at_step,
+    fact_evidence,
+    number,
+    onset_at,
+    proof,
+    remark,
+    rule,
+)
 
 _SHOWN = 4
 _WENT_ON = (Status.INTERMITTENT, Status.TRANSIENT)
@@ -98,14 +110,7 @@ class Warmup(Struct, frozen=True):
     after_peak: float = 0.1
 
 
-@rule(
-    "NAN012 nan-in-warmup-or-unclipped",
-    "metrics events facts",
-    about=lost,
-    severity="info",
-    confidence="low",
-    causal="context",
-)
+@remark("NAN012 nan-in-warmup-or-unclipped", "metrics events facts", about=lost, confidence="low")
 def warmup_or_no_clip(run: Run, found: NanOnset, cfg: Warmup) -> Findings:
     """Say what the learning rate and the clip were at the onset."""
     if found.n_before <= 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.nan.onset import NanOnset, lost
-from forensics.rules.kit import Findings, Run, Struct, at_step, proof, rule
+from forensics.rules.kit import Findings, Run, Struct, at_step, proof, remark, rule
 
 
 @rule("NAN010 nan-rank-first", "metrics events", about=lost, severity="warning", confidence="high", cause="rank_first")
@@ -45,15 +45,7 @@ class Agreement(Struct, frozen=True):
     differ: int = 3
 
 
-@rule(
-    "NAN014 ranks-differ",
-    "metrics events",
-    about=lost,
-    severity="info",
-    confidence="medium",
-    cause="ranks_differ",
-    causal="context",
-)
+@remark("NAN014 ranks-differ", "metrics events", about=lost, confidence="medium", cause="ranks_differ")
 def ranks_differ(_run: Run, found: NanOnset, cfg: Agreement) -> Findings:
     """Find the step from which on the ranks no longer agreed."""
     before = pl.col("at") < found.step if found.step is not None else pl.lit(value=True)

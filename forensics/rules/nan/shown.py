@@ -12,7 +12,18 @@ from forensics.analyses.nan.series import Status
 from forensics.case.trainers import trainers_by_source
 from forensics.knowledge.metrics import telling
 from forensics.knowledge.operations import operation_of
-from forensics.rules.kit import Findings, Onset, Run, Struct, at_step, event_evidence, metric_evidence, proof, rule
+from forensics.rules.kit import (
+    Findings,
+    Onset,
+    Run,
+    Struct,
+    at_step,
+    event_evidence,
+    metric_evidence,
+    proof,
+    remark,
+    rule,
+)
 from forensics.values import replace
 
 
@@ -22,7 +33,7 @@ class Consecutive(Struct, frozen=True):
     least: int = 10
 
 
-@rule("NAN007 nan-detector-lines", "events", severity="info", confidence="high", cause="detector", causal="context")
+@remark("NAN007 nan-detector-lines", "events", confidence="high", cause="detector")
 def detector_said(run: Run, cfg: Consecutive) -> Findings:
     """Count the detector's lines."""
     rows = detector_lines(run)

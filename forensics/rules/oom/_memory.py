@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Unpack
 
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.analyses.memory.series import Series, series_of
 from forensics.case.evidence import metric_evidence
+from forensics.declared import Declared
 from forensics.model import Evidence, EvidenceRole, Onset, Severity
+from forensics.registry import Rule, rule
+from forensics.rules.kit import Findings
 from forensics.store.run import Run
 
 GIB = 1 << 30
@@ -26,6 +30,12 @@ def fatal(run: Run, where: str = "device") -> tuple[OomMessage, ...]:
 def first_fatal(run: Run) -> OomMessage | None:
     """Give the first out-of-memory message of a device that the run did not survive."""
     return next(iter(fatal(run)), None)
+
+
+def of_fatal(name: str, needs: str, **usual: Unpack[Declared]) -> Callable[[Callable[..., Findings]], Rule]:
+    """Make a rule about the first fatal message of a device: why memory did not suffice, which that message decides."""
+    fields: Declared = {"severity": "warning", "causal": "context", **usual}
+    return rule(name, needs, about=first_fatal, **fields)
 
 
 def killer(run: Run, one: Series, *, of_any_rank: bool = False) -> OomMessage | None:

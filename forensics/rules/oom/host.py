@@ -9,7 +9,7 @@ from forensics.case.errors.failures import standing
 from forensics.case.errors.timeline import in_order
 from forensics.knowledge.causes import is_kind
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
-from forensics.rules.kit import Findings, Run, Struct, proof, rule
+from forensics.rules.kit import Findings, Run, Struct, proof, remark, rule
 from forensics.rules.oom import _memory as memory
 
 
@@ -75,7 +75,7 @@ _WORDS: dict[Meaning, str] = {
 }
 
 
-@rule("OOM014 killed-by-whom", "events metrics", about=death_of, severity="info", causal="context")
+@remark("OOM014 killed-by-whom", "events metrics", about=death_of)
 def killed_by_whom(run: Run, death: Death) -> Findings:
     """Judge the first SIGKILL."""
     sender, sent = death.proof, None

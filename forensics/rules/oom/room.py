@@ -139,15 +139,7 @@ class OneLargeRequest(Struct, frozen=True):
     samples: int = 10
 
 
-@rule(
-    "OOM016 one-large-request",
-    "events metrics facts",
-    about=memory.first_fatal,
-    severity="warning",
-    confidence="medium",
-    cause="one_large_request",
-    causal="context",
-)
+@memory.of_fatal("OOM016 one-large-request", "events metrics facts", confidence="medium", cause="one_large_request")
 def one_large_request(run: Run, first: OomMessage, cfg: OneLargeRequest) -> Findings:
     """Find a level series that a fatal device message follows."""
     if first.reading in {"others", "limit"}:

@@ -17,7 +17,7 @@ from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import table, telling
 from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
-from forensics.rules.kit import Findings, Onset, Run, Struct, event_evidence, fact_evidence, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, event_evidence, fact_evidence, proof, remark, rule
 from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, ranks
 from forensics.rules.oom.growth import died_of
 from forensics.values import replace
@@ -128,15 +128,7 @@ def _table(rows: pl.DataFrame) -> tuple[Mapping[str, Any], int, float]:
     return rows.row(-1, named=True), retries, told.get(_LOST, 0.0) / reserved if reserved else 0.0
 
 
-@rule(
-    "OOM017 unused-levers",
-    "events metrics facts",
-    about=first_fatal,
-    severity="info",
-    confidence="low",
-    cause="unused_levers",
-    causal="context",
-)
+@remark("OOM017 unused-levers", "events metrics facts", about=first_fatal, confidence="low", cause="unused_levers")
 def levers(run: Run, first: OomMessage) -> Findings:
     """List the settings that the configuration leaves unused, when memory ran out."""
     found = list(_unused(run))

@@ -21,14 +21,7 @@ class FragmentedRequest(Struct, frozen=True):
     share: float = 0.1
 
 
-@rule(
-    "OOM013 fragmented-request",
-    "events metrics facts",
-    about=memory.first_fatal,
-    severity="warning",
-    cause="fragmentation",
-    causal="context",
-)
+@memory.of_fatal("OOM013 fragmented-request", "events metrics facts", cause="fragmentation")
 def fragmented_request(run: Run, first: OomMessage, cfg: FragmentedRequest) -> Findings:
     """Judge the numbers of the first fatal device message."""
     sizes, unused = first.sizes, first.sizes.unallocated or 0
@@ -56,14 +49,7 @@ def expandable(run: Run) -> bool | None:
     return "expandable_segments:true" in said or "expandable_segments=true" in said
 
 
-@rule(
-    "OOM011 others-on-device",
-    "events metrics",
-    about=memory.first_fatal,
-    severity="warning",
-    cause="others_on_device",
-    causal="context",
-)
+@memory.of_fatal("OOM011 others-on-device", "events metrics", cause="others_on_device")
 def others_on_device(run: Run, first: OomMessage) -> Findings:
     """Find the first fatal message of a device that is shared."""
     found = [m for m in memory.fatal(run) if m.reading == "others"]
@@ -147,14 +133,7 @@ class LogitsTooLarge(Struct, frozen=True):
     least_bytes: int = 1 << 30
 
 
-@rule(
-    "OOM018 logits-too-large",
-    "events metrics facts",
-    about=memory.first_fatal,
-    severity="warning",
-    cause="logits_too_large",
-    causal="context",
-)
+@memory.of_fatal("OOM018 logits-too-large", "events metrics facts", cause="logits_too_large")
 def logits_too_large(run: Run, first: OomMessage, cfg: LogitsTooLarge) -> Findings:
     """Compare the failed request with the size of the logits by the configuration."""
     tried = first.sizes.tried

@@ -7,18 +7,11 @@ import polars as pl
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.case.processes.lives import Boundary, boundaries, lives
 from forensics.case.series import metric_records
-from forensics.rules.kit import Evidence, Findings, Locator, Run, Struct, at_step, proof, rule
-from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, ranks, size
+from forensics.rules.kit import Evidence, Findings, Locator, Run, Struct, at_step, proof, remark
+from forensics.rules.oom._memory import fatal, message_evidence, of_fatal, ranks, size
 
 
-@rule(
-    "OOM005 oom-during-evaluation",
-    "events metrics",
-    about=first_fatal,
-    severity="warning",
-    confidence="medium",
-    causal="context",
-)
+@of_fatal("OOM005 oom-during-evaluation", "events metrics", confidence="medium")
 def during_evaluation(_run: Run, first: OomMessage) -> Findings:
     """Find the first fatal device error that was raised in an evaluation."""
     if first.phase not in {"evaluation", "generation"}:
@@ -54,13 +47,7 @@ class TooBigFromTheStart(Struct, frozen=True):
     steps: int = 2
 
 
-@rule(
-    "OOM006 too-big-from-the-start",
-    "events metrics checkpoints",
-    about=first_fatal,
-    severity="warning",
-    causal="context",
-)
+@of_fatal("OOM006 too-big-from-the-start", "events metrics checkpoints")
 def too_big_from_the_start(run: Run, first: OomMessage, cfg: TooBigFromTheStart) -> Findings:
     """Find a fatal device error before the run had really begun."""
     if (first.step or 0) > cfg.steps or first.phase in {"evaluation", "generation", "checkpoint", "restoring"}:
@@ -96,15 +83,7 @@ class AfterResume(Struct, frozen=True):
     longer: float = 3.0
 
 
-@rule(
-    "OOM012 oom-after-resume",
-    "events metrics checkpoints",
-    about=first_fatal,
-    severity="warning",
-    confidence="medium",
-    cause="oom_after_resume",
-    causal="context",
-)
+@of_fatal("OOM012 oom-after-resume", "events metrics checkpoints", confidence="medium", cause="oom_after_resume")
 def after_resume(run: Run, first: OomMessage, cfg: AfterResume) -> Findings:
     """Find a fatal device error that came while a checkpoint was loaded, or right after a restart."""
     if first.phase == "restoring":
@@ -139,9 +118,7 @@ def _short(boundary: Boundary, message: OomMessage, cfg: AfterResume) -> bool:
     return here and life.records <= cfg.records and boundary.before.records >= cfg.longer * life.records
 
 
-@rule(
-    "OOM019 survived-oom", "events metrics", severity="info", confidence="high", cause="oom_survived", causal="context"
-)
+@remark("OOM019 survived-oom", "events metrics", confidence="high", cause="oom_survived")
 def survived_oom(run: Run) -> Findings:
     """Count the device errors that were survived, in a run that no such error ended."""
     found = [m for m in oom_messages(run) if m.survived == "progress" and m.where == "device"]

@@ -8,21 +8,14 @@ from forensics.analyses.resume.around import Around, around, paired
 from forensics.case.checkpoints import known
 from forensics.case.end_markers import marks_of
 from forensics.case.processes.lives import Life, boundaries, lives, restarts, rows_of
-from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, checkpoint_evidence, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, checkpoint_evidence, onset_at, proof, remark
 from forensics.rules.resume._compare import evidence_of, onset
 from forensics.stats.spread import median
 
 _QUANTITIES = ("loss", "reward", "grad_norm", "lr")
 
 
-@rule(
-    "RSM006 resume-replayed-steps",
-    "metrics checkpoints",
-    severity="info",
-    confidence="high",
-    cause="replayed_steps",
-    causal="context",
-)
+@remark("RSM006 resume-replayed-steps", "metrics checkpoints", confidence="high", cause="replayed_steps")
 def replayed_steps(run: Run) -> Findings:
     """Say how often the run was restarted and how many steps were done again, at the first such restart."""
     every = restarts(run)
@@ -53,7 +46,7 @@ class Nondeterministic(Struct, frozen=True):
     noise: float = 0.3
 
 
-@rule("RSM007 resume-nondeterministic", "metrics checkpoints", severity="info", confidence="medium", causal="context")
+@remark("RSM007 resume-nondeterministic", "metrics checkpoints", confidence="medium")
 def nondeterministic(run: Run, cfg: Nondeterministic) -> Findings:
     """Compare the losses of the steps that were done twice, at the first restart where they differ."""
     for boundary in restarts(run):
@@ -109,14 +102,7 @@ class _Loss(Struct, frozen=True):
     hours: float | None
 
 
-@rule(
-    "RSM008 resume-rare-checkpoints",
-    "metrics checkpoints events",
-    severity="info",
-    confidence="medium",
-    cause="rare_checkpoints",
-    causal="context",
-)
+@remark("RSM008 resume-rare-checkpoints", "metrics checkpoints events", confidence="medium", cause="rare_checkpoints")
 def rare_checkpoints(run: Run, cfg: RareCheckpoints) -> Findings:
     """Find the life that lost most."""
     saved = known(run)

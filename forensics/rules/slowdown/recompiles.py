@@ -8,7 +8,7 @@ from forensics.analyses.pace.account import Gravity, paced
 from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.traces.steps import compile_rows, compile_share
 from forensics.knowledge.errors import telling
-from forensics.rules.kit import Finding, Findings, Run, Struct, event_evidence, proof, rule
+from forensics.rules.kit import Finding, Findings, Run, Struct, event_evidence, proof, remark, rule
 from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, ran
 
 
@@ -22,13 +22,7 @@ class Recompiles(Struct, frozen=True):
     burst: float = 1 - 1 / Gravity().mild
 
 
-@rule(
-    "SLO009 recompiles",
-    "events metrics checkpoints progress spans",
-    severity="info",
-    cause="recompiles",
-    causal="context",
-)
+@remark("SLO009 recompiles", "events metrics checkpoints progress spans", cause="recompiles")
 def recompiles(run: Run, cfg: Recompiles) -> Findings:
     """Find the source that recompiled most; the limit that was hit counts before any number."""
     code, limits = pl.col("code"), telling("recompile_limit")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forensics.analyses.pace.account import COARSE, paced, pauses_of
 from forensics.analyses.pace.steady import coarseness
-from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, proof, remark, rule
 from forensics.stats.changes import modes_of
 
 
@@ -16,14 +16,7 @@ class TwoTimes(Struct, frozen=True):
     records: int = 50
 
 
-@rule(
-    "SLO004 two-step-times",
-    "metrics checkpoints progress spans",
-    severity="info",
-    confidence="medium",
-    cause="two_step_times",
-    causal="context",
-)
+@remark("SLO004 two-step-times", "metrics checkpoints progress spans", confidence="medium", cause="two_step_times")
 def two_step_times(run: Run, cfg: TwoTimes) -> Findings:
     """Find the first clock with two clear modes over the whole run."""
     for one in paced(run):
@@ -116,14 +109,7 @@ class Coarse(Struct, frozen=True):
     records: int = 20
 
 
-@rule(
-    "SLO031 step-times-too-coarse",
-    "metrics checkpoints progress spans",
-    severity="info",
-    confidence="low",
-    cause="coarse_times",
-    causal="context",
-)
+@remark("SLO031 step-times-too-coarse", "metrics checkpoints progress spans", confidence="low", cause="coarse_times")
 def step_times_too_coarse(run: Run, cfg: Coarse) -> Findings:
     """Tell the first clock that says nothing about slowdowns, where no finer one of its source does."""
     for one in paced(run):

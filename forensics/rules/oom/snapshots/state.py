@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forensics.analyses.snapshots.per_device import Snapshot, site_of, snapshots
-from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, proof, remark, rule
 from forensics.rules.oom._memory import size
 from forensics.rules.oom.snapshots._shared import NEEDS, chain, evidence, ranks, short, state_quote
 from forensics.values import named
@@ -93,7 +93,7 @@ class Private(Struct, frozen=True):
     share: float = 0.15
 
 
-@rule("OOM025 private-pools-hold", NEEDS, severity="info", confidence="medium", cause="private_pools", causal="context")
+@remark("OOM025 private-pools-hold", NEEDS, confidence="medium", cause="private_pools")
 def snapshot_pools(run: Run, cfg: Private) -> Findings:
     """Report the device whose private pools keep most."""
     found = [one for one in snapshots(run) if _idle(one) > cfg.share * max(one.reserved_bytes, 1)]
@@ -121,9 +121,7 @@ class Hidden(Struct, frozen=True):
     older: float = 0.5
 
 
-@rule(
-    "OOM024 snapshot-says-little", NEEDS, severity="info", confidence="high", cause="snapshot_quality", causal="context"
-)
+@remark("OOM024 snapshot-says-little", NEEDS, confidence="high", cause="snapshot_quality")
 def snapshot_quality(run: Run, cfg: Hidden) -> Findings:
     """Report each kind of gap once, with the first snapshot that has it and how many do."""
     found: dict[str, list[Snapshot]] = {}

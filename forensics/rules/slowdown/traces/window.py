@@ -7,7 +7,7 @@ import polars as pl
 from forensics.analyses.traces.steps import steps
 from forensics.case.settings import keyed, keys_with
 from forensics.knowledge.vocabulary import words_for
-from forensics.rules.kit import Evidence, Findings, Onset, Run, Struct, fact_evidence, proof, rule
+from forensics.rules.kit import Evidence, Findings, Onset, Run, Struct, fact_evidence, proof, remark, rule
 from forensics.rules.slowdown._spans import span_evidence
 from forensics.rules.slowdown.changes import step_time_level_shift
 
@@ -45,14 +45,7 @@ class Warmup(Struct, frozen=True):
     steady: int = 10
 
 
-@rule(
-    "SLO035 traced-warmup",
-    "spans facts",
-    severity="info",
-    confidence="medium",
-    cause="trace_of_warmup",
-    causal="context",
-)
+@remark("SLO035 traced-warmup", "spans facts", confidence="medium", cause="trace_of_warmup")
 def traced_warmup(run: Run, cfg: Warmup) -> Findings:
     """Say so when nothing but the first steps was profiled."""
     last = _traced(run) or _planned(run)
