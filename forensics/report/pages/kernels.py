@@ -109,52 +109,38 @@ def _by_rank(profile: KernelProfile) -> Table:
     return Table("ranks", ("rank", "span ms", "busy", "compute", "comm", "exposed", "idle", "trace"), rows)
 
 
-def _categories(profiles: Iterable[RankProfile]) -> Table:
-    time, count = Counter[str](), Counter[str]()
-    for rank in profiles:
-        for share in rank.categories:
-            time[share.name] += share.time_ns
-            count[share.name] += share.count
+def _summed(parts: Iterable[tuple[tuple[str, ...], int, int]], most: int = 0) -> list[tuple[str, ...]]:
+    """Rows of time, share and count of what has one name on all ranks, the longest first."""
+    time, count = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    for key, ns, n in parts:
+        time[key] += ns
+        count[key] += n
     whole = time.total()
-    rows = tuple((_ms(ns), _percent(ns, whole), f"{count[name]:,}", name) for name, ns in time.most_common())
-    return Table("categories", ("ms", "share", "count", "category"), rows)
+    return [(_ms(ns), _percent(ns, whole), f"{count[key]:,}", *key) for key, ns in time.most_common(most or None)]
+
+
+def _categories(profiles: Iterable[RankProfile]) -> Table:
+    rows = _summed(((one.name,), one.time_ns, one.count) for rank in profiles for one in rank.categories)
+    return Table("categories", ("ms", "share", "count", "category"), tuple(rows))
 
 
 def _kernels_of(profiles: Iterable[RankProfile], most: int) -> Table:
-    time, count = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for rank in profiles:
-        for kernel in rank.top:
-            time[kernel.category, kernel.name] += kernel.time_ns
-            count[kernel.category, kernel.name] += kernel.count
-    whole, longest = time.total(), time.most_common(most or None)
-    rows = tuple((_ms(ns), _percent(ns, whole), f"{count[key]:,}", *key) for key, ns in longest)
-    return Table("kernels", ("ms", "share", "count", "category", "kernel"), rows)
+    rows = _summed((((k.category, k.name), k.time_ns, k.count) for rank in profiles for k in rank.top), most)
+    return Table("kernels", ("ms", "share", "count", "category", "kernel"), tuple(rows))
 
 
 def _idle(profiles: Iterable[RankProfile]) -> Table:
-    time, gaps, longest = Counter[str](), Counter[str](), Counter[str]()
-    for rank in profiles:
-        for part in rank.idle:
-            time[part.cause] += part.time_ns
-            gaps[part.cause] += part.gaps
-            longest[part.cause] = max(longest[part.cause], part.longest_ns)
-    whole = time.total()
-    rows = tuple((_ms(ns), _percent(ns, whole), f"{gaps[c]:,}", _ms(longest[c]), c) for c, ns in time.most_common())
-    return Table("idle", ("ms", "share", "gaps", "longest ms", "cause"), rows)
+    parts = [part for rank in profiles for part in rank.idle]
+    longest = {p.cause: p.longest_ns for p in sorted(parts, key=lambda p: p.longest_ns)}
+    rows = _summed(((p.cause,), p.time_ns, p.gaps) for p in parts)
+    cells = tuple((*row[:-1], _ms(longest[row[-1]]), row[-1]) for row in rows)
+    return Table("idle", ("ms", "share", "gaps", "longest ms", "cause"), cells)
 
 
 def _by_step(profiles: Iterable[RankProfile]) -> Table:
     """One line a step and rank; device time belongs to the step that launched it."""
     rows = tuple(
-        (
-            _rank_name(r),
-            _ms(s.dur_ns),
-            _ms(s.busy_ns),
-            _ms(s.compute_ns),
-            _ms(s.comm_ns),
-            _ms(s.exposed_ns),
-            str(s.step),
-        )
+        (_rank_name(r), *map(_ms, (s.dur_ns, s.busy_ns, s.compute_ns, s.comm_ns, s.exposed_ns)), str(s.step))
         for r in profiles
         for s in r.steps
     )
@@ -176,7 +162,7 @@ def _changes(title: str, found: Iterable[Change], per: str) -> Table:
 def _pair(diff: KernelDiff) -> Table:
     """The two traces as wholes, medians over ranks left to the reader: one line a trace."""
     rows = tuple(
-        (side, *(_ms(t) for t in (r.span_ns, r.busy_ns, r.idle_ns, r.exposed_ns)), r.source)
+        (side, *map(_ms, (r.span_ns, r.busy_ns, r.idle_ns, r.exposed_ns)), r.source)
         for side, profile in (("base", diff.base), ("cand", diff.cand))
         for r in profile.ranks
     )

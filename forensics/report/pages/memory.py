@@ -145,9 +145,7 @@ def _of_errors(memory: Memory) -> Table:
             _told(m.rank),
             _told(m.step),
             m.phase if m.where == "device" else "host",
-            _gib(m.sizes.tried),
-            _gib(m.sizes.free),
-            _gib(m.sizes.unallocated),
+            *map(_gib, (m.sizes.tried, m.sizes.free, m.sizes.unallocated)),
             "survived" if m.survived else m.reading,
         )
         for m in memory.oom
@@ -158,16 +156,8 @@ def _of_errors(memory: Memory) -> Table:
 
 def _of_snapshots(memory: Memory) -> Table:
     cells = tuple(
-        (
-            str(s.device),
-            s.quality,
-            _gib(s.peak_bytes),
-            _gib(s.allocated_bytes),
-            _gib(s.reserved_bytes),
-            f"{100 * s.fragmentation:.0f} %",
-            s.source,
-        )
-        for s in memory.snapshots
+        (str(s.device), s.quality, *map(_gib, sizes), f"{100 * s.fragmentation:.0f} %", s.source)
+        for s, sizes in ((s, (s.peak_bytes, s.allocated_bytes, s.reserved_bytes)) for s in memory.snapshots)
     )
     return Table(("dev", "quality", "peak", "allocated", "reserved", "stuck", "file"), cells, 6)
 
@@ -193,20 +183,18 @@ def _of_peak(memory: Memory) -> Table:
 
 def _of_changes(memory: Memory) -> Table:
     """Peaks of two runs side by side."""
-    if memory.diff is None:
-        return Table(("metric",), (), 0)
+    changed = memory.diff.series if memory.diff is not None else ()
     cells = tuple(
         (_told(c.rank), c.metric, f"{c.base:.2f}", f"{c.cand:.2f}", f"{c.cand - c.base:+.2f} {c.unit}")
-        for c in sorted(memory.diff.series, key=lambda c: -abs(c.cand - c.base))
+        for c in sorted(changed, key=lambda c: -abs(c.cand - c.base))
     )
     return Table(("rank", "metric", "base", "now", "change"), cells, 1)
 
 
 def _of_grown(memory: Memory) -> Table:
     """What each line of code holds more than in the base."""
-    if memory.diff is None:
-        return Table(("line",), (), 0)
-    cells = tuple((_gib(g.bytes), str(g.count), _gib(g.per_step), g.site) for g in memory.diff.grown)
+    grown = memory.diff.grown if memory.diff is not None else ()
+    cells = tuple((_gib(g.bytes), str(g.count), _gib(g.per_step), g.site) for g in grown)
     return Table(("more", "blocks", "per step", "line"), cells, 3)
 
 
