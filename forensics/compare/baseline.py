@@ -39,20 +39,12 @@ def _each_once(blocks: Sequence[Unlike]) -> list[str]:
 def _row(pair: Pair, base: str, cause: Difference | None) -> Mapping[str, Any]:
     task, metric, by = pair.key
     row = {
-        "source": pair.cand["source"],
-        "line": pair.cand["line"],
+        **{name: pair.cand[name] for name in ("source", "line", "value", "stderr", "step", "n")},
+        **{f"base_{name}": pair.base[name] for name in ("line", "value", "stderr", "n")},
         "task": task,
         "metric": metric,
         "filter": by,
-        "value": pair.cand["value"],
-        "stderr": pair.cand["stderr"],
-        "step": pair.cand["step"],
         "base_source": joined(base, str(pair.base["source"])),
-        "base_line": pair.base["line"],
-        "base_value": pair.base["value"],
-        "base_stderr": pair.base["stderr"],
-        "n": pair.cand["n"],
-        "base_n": pair.base["n"],
         "p": pair.p_holm,
         "worse": pair.worse,
         "blocks": "; ".join(_each_once(pair.settings.blocks)[:4]) or None,
