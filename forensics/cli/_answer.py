@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from forensics.errors import ExitCode
 from forensics.model import Coverage, Finding, Outcome, Report, Severity
-
-if TYPE_CHECKING:
-    from forensics.model import Coverage
 
 _NEVER = "never"
 

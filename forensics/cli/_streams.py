@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 import sys
 
-#: How a closed descriptor is filled: reading the first and writing to the second fails as on a closed one, and no file
-#: that is opened later can be taken for a stream.
-_FILLED = (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)
+#: The streams by their numbers. A closed one is filled so that reading the first and writing to the others fails
+#: as on a closed one, and no file that is opened later can be taken for a stream.
+_STREAMS = (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
 
 
 def made_whole() -> None:
     """Open what the caller has closed, and let every stream write what is not in its encoding."""
-    for number, flags in enumerate(_FILLED):
+    for number, (name, mode, flags) in enumerate(_STREAMS):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, flags)  # the lowest free number, which is this one
-    if sys.stdin is None:  # type: ignore[reportUnnecessaryComparison] # Python's own for a closed one
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, open for good
-    if sys.stdout is None:  # type: ignore[reportUnnecessaryComparison]
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - same
-    if sys.stderr is None:  # type: ignore[reportUnnecessaryComparison]
-        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - same
+        if getattr(sys, name) is None:  # Python's own for a closed one
+            opened = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, open for good
+            setattr(sys, name, opened)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # a test may replace the stream

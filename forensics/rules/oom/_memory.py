@@ -19,9 +19,9 @@ GIB = 1 << 30
 HELD = ("allocated", "active", "peak_allocated", "peak_active")
 
 
-def fatal(run: Run, where: str = "device") -> tuple[OomMessage, ...]:
-    """List the out-of-memory messages that the run did not survive, the first in time first where clocks are known."""
-    kept = [m for m in oom_messages(run) if not m.survived and m.where == where]
+def fatal(run: Run) -> tuple[OomMessage, ...]:
+    """List the messages of devices that the run did not survive, the first in time first where clocks are known."""
+    kept = [m for m in oom_messages(run) if not m.survived and m.where == "device"]
     if all(m.t_ns is not None for m in kept):
         kept.sort(key=lambda m: (m.t_ns or 0, m.source, m.at))
     return tuple(kept)
