@@ -8,15 +8,10 @@ Exit codes: 0 no hang was found; 1 a hang or a dead rank was found; 3 cannot say
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from forensics.cli import _options as opt
 from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
-
-if TYPE_CHECKING:
-    from forensics.report.pages.hang import Page
 
 
 @reads_runs("text", "json", "markdown")
@@ -29,10 +24,6 @@ def command(source: opt.InputArgument, *, shared: Shared) -> Answer:
     run = shared.reading.one(source)
     report = pipeline.report_of(run)
     page = pages.Page(picture(run), report.verdict, run.name, coverage=report.coverage, issues=report.issues)
-    return shared.answer(page, pages.LAYOUT.render, _code(page, hangs=pages.is_hang(page)), run)
-
-
-def _code(page: Page, *, hangs: bool) -> ExitCode:
-    if hangs:
-        return ExitCode.FINDINGS
-    return ExitCode.CANNOT_SAY if page.verdict.outcome.value == "cannot_say" else ExitCode.OK
+    unsure = ExitCode.CANNOT_SAY if page.verdict.outcome.value == "cannot_say" else ExitCode.OK
+    code = ExitCode.FINDINGS if pages.is_hang(page) else unsure
+    return shared.answer(page, pages.LAYOUT.render, code, run)

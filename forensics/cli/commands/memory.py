@@ -7,16 +7,13 @@ Exit codes: 0 memory is level; 1 it ran out, grows or leaks; 3 cannot say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode, UsageError
-
-if TYPE_CHECKING:
-    from forensics.diagnosis.memory import Memory
 
 InputsArgument = Annotated[list[str], typer.Argument(metavar="INPUT...", help="One run or snapshot, or two of them.")]
 _MOST = 2
@@ -37,10 +34,5 @@ def command(inputs: InputsArgument, *, shared: Shared) -> Answer:
     run, base = runs[-1], runs[0] if len(runs) == _MOST else None
     found = memory_of(run, base)
     shown = page.Page(found, coverage=coverage_of(run), issues=issues_of(run))
-    return shared.answer(shown, page.LAYOUT.render, _code(found), *runs)
-
-
-def _code(found: Memory) -> ExitCode:
-    if found.empty:
-        return ExitCode.CANNOT_SAY
-    return ExitCode.FINDINGS if found.bad else ExitCode.OK
+    code = ExitCode.CANNOT_SAY if found.empty else ExitCode.FINDINGS if found.bad else ExitCode.OK
+    return shared.answer(shown, page.LAYOUT.render, code, *runs)

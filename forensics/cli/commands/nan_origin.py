@@ -7,16 +7,13 @@ Exit codes: 0 every value is finite; 1 a non-finite step was found; 3 cannot say
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
-
-if TYPE_CHECKING:
-    from forensics.analyses.nan.origin import NanOrigin
 
 InputArgument = Annotated[str, typer.Argument(metavar="INPUT", help="A log, a run directory, or - for stdin.")]
 
@@ -33,11 +30,6 @@ def command(source: InputArgument, *, shared: Shared) -> Answer:
     report = pipeline.report_of(run)
     restart = page.restart_of(report.verdict)
     shown = page.Page(found, run.name, restart, coverage=report.coverage, issues=report.issues)
-    return shared.answer(shown, page.LAYOUT.render, _code(found), run)
-
-
-def _code(found: NanOrigin) -> ExitCode:
-    if found.kind == "none":
-        return ExitCode.OK
     bad = found.kind != "unknown" or found.first_bad_metric is not None
-    return ExitCode.FINDINGS if bad else ExitCode.CANNOT_SAY
+    code = ExitCode.OK if found.kind == "none" else ExitCode.FINDINGS if bad else ExitCode.CANNOT_SAY
+    return shared.answer(shown, page.LAYOUT.render, code, run)

@@ -11,15 +11,12 @@ say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from forensics.cli import _options as opt
 from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
 
-if TYPE_CHECKING:
-    from forensics.model import Verdict
+_CODES = {"as_is": ExitCode.OK, "elsewhere": ExitCode.OK, "unknown": ExitCode.CANNOT_SAY}
 
 
 @reads_runs("text", "json", "markdown")
@@ -31,12 +28,5 @@ def command(source: opt.InputArgument, *, shared: Shared) -> Answer:
     run = shared.reading.one(source)
     report = pipeline.report_of(run)
     page = pages.Page(report.verdict, run.name, coverage=report.coverage, issues=report.issues)
-    return shared.answer(page, pages.LAYOUT.render, _code(report.verdict), run)
-
-
-def _code(verdict: Verdict) -> ExitCode:
-    if verdict.restart is None:
-        return ExitCode.FINDINGS
-    if verdict.restart.decision == "unknown":
-        return ExitCode.CANNOT_SAY
-    return ExitCode.OK if verdict.restart.decision in {"as_is", "elsewhere"} else ExitCode.FINDINGS
+    decision = report.verdict.restart.decision if report.verdict.restart is not None else ""
+    return shared.answer(page, pages.LAYOUT.render, _CODES.get(decision, ExitCode.FINDINGS), run)
