@@ -7,7 +7,7 @@ Exit codes: 0 no regression; 1 a confirmed regression; 3 cannot say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,14 +15,7 @@ from forensics.cli import _options as opt
 from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from forensics.compare.decide import Answer as Verdict
-    from forensics.compare.model import Diff, Options
-    from forensics.report.pages.diff import Page
-    from forensics.store.run import Run
+from forensics.values import replace
 
 RunsArgument = Annotated[list[str], typer.Argument(metavar="[BASE] CAND", help="Baseline and candidate runs.")]
 BaseOption = Annotated[list[str] | None, typer.Option("--base", metavar="RUN", help="A baseline run; may be repeated.")]
@@ -63,18 +56,31 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     shared: Shared,
 ) -> Answer:
     """Compare the throughput of a candidate run with that of one or more baselines."""
-    from forensics.compare.diff import diff, kinds  # noqa: PLC0415 - polars is not on the path of --help
-    from forensics.report.pages import diff as page  # noqa: PLC0415 - same
+    from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.compare.decide import Policy  # noqa: PLC0415 - same
+    from forensics.compare.diff import diff, kinds  # noqa: PLC0415 - same
+    from forensics.compare.model import Options, joined  # noqa: PLC0415 - same
+    from forensics.model import Coverage  # noqa: PLC0415 - same
+    from forensics.report.pages import diff as pages  # noqa: PLC0415 - same
+    from forensics.store.gather import issues_of  # noqa: PLC0415 - same
 
     opt.one_of("--inconclusive", inconclusive, tuple(_WHEN_OPEN))
     section = [name.strip() for given in section for name in given.split(",")] if section else None
     for name in section or ():
         opt.one_of("--section", name, tuple(kind.name for kind in kinds()))
-    options = _options(metric, max_slowdown, run_noise, anyway=anyway)
+    policy = Policy(max_slowdown=_share("--max-slowdown", max_slowdown))
+    if run_noise is not None:
+        policy = replace(policy, run_noise=_share("--run-noise", run_noise))
+    options = Options(metric=metric, policy=policy, noise_given=run_noise is not None, anyway=anyway)
     bases, cand = _sides(runs, base or [])
     read = [shared.reading.one(path) for path in (*bases, cand)]
-    found = _page(diff(read[:-1], read[-1], options, section), read)
-    return shared.answer(found, page.LAYOUT.render, _code(found.diff.answer, inconclusive), *read)
+    found = diff(read[:-1], read[-1], options, section)
+    files = tuple(replace(f, source=joined(r.name, f.source)) for r in read for f in coverage_of(r).files)
+    issues = tuple(replace(i, source=joined(r.name, i.source)) for r in read for i in issues_of(r))
+    code = _WHEN_OPEN[inconclusive] if found.answer.value == "inconclusive" else ExitCode.OK
+    code = ExitCode.FINDINGS if found.answer.value == "regression" else code
+    page = pages.Page(found, coverage=Coverage(files), issues=issues)
+    return shared.answer(page, pages.LAYOUT.render, code, *read)
 
 
 def _sides(runs: list[str], bases: list[str]) -> tuple[list[str], str]:
@@ -82,17 +88,6 @@ def _sides(runs: list[str], bases: list[str]) -> tuple[list[str], str]:
         message = "give a baseline and a candidate"
         raise UsageError(message, help="forensics diff BASE CAND, or forensics diff --base A --base B CAND")
     return [*runs[:-1], *bases], runs[-1]
-
-
-def _options(metric: str | None, max_slowdown: str, run_noise: str | None, *, anyway: bool) -> Options:
-    from forensics.compare.decide import Policy  # noqa: PLC0415 - not on the path of --help
-    from forensics.compare.model import Options  # noqa: PLC0415 - same
-
-    allowed = _share("--max-slowdown", max_slowdown)
-    policy = Policy(max_slowdown=allowed)
-    if run_noise is not None:
-        policy = Policy(max_slowdown=allowed, run_noise=_share("--run-noise", run_noise))
-    return Options(metric=metric, policy=policy, noise_given=run_noise is not None, anyway=anyway)
 
 
 def _share(option: str, text: str) -> float:
@@ -108,22 +103,3 @@ def _share(option: str, text: str) -> float:
     if not 0 <= value <= 0.9:
         raise UsageError(f"{option}: {text!r} is not a percentage", help=f"write {option} 5% or {option} 0.05")
     return value
-
-
-def _page(found: Diff, read: Sequence[Run]) -> Page:
-    from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - same
-    from forensics.compare.model import joined  # noqa: PLC0415 - same
-    from forensics.model import Coverage  # noqa: PLC0415 - same
-    from forensics.report.pages.diff import Page  # noqa: PLC0415 - same
-    from forensics.store.gather import issues_of  # noqa: PLC0415 - same
-    from forensics.values import replace  # noqa: PLC0415 - not on the path of --help
-
-    files = tuple(replace(f, source=joined(r.name, f.source)) for r in read for f in coverage_of(r).files)
-    issues = tuple(replace(i, source=joined(r.name, i.source)) for r in read for i in issues_of(r))
-    return Page(found, coverage=Coverage(files), issues=issues)
-
-
-def _code(answer: Verdict, inconclusive: str) -> ExitCode:
-    if answer.value == "regression":
-        return ExitCode.FINDINGS
-    return _WHEN_OPEN[inconclusive] if answer.value == "inconclusive" else ExitCode.OK

@@ -8,7 +8,7 @@ Exit codes: 0 there is a table; 3 cannot say, no trace or no device work was fou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,13 +17,6 @@ from forensics.cli._answer import Answer
 from forensics.cli._shared import Shared, reads_runs
 from forensics.errors import ExitCode
 from forensics.io.places.named import place_of
-from forensics.values import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from forensics.report.pages.kernels import Page
-    from forensics.store.run import Run
 
 _PAIR = 2
 _LIKE = ("forensics", "kempnerforge")
@@ -45,27 +38,21 @@ def command(  # noqa: PLR0913 - each is an option of the command line
     shared: Shared,
 ) -> Answer:
     """Show where GPU time goes, or what changed between two traces."""
-    from forensics.report.pages import kernels as page  # noqa: PLC0415 - kept off the path of --help
-
-    opt.one_of("--like", like, _LIKE)
-    runs = {place_of(name).name: shared.reading.run(name, device_only=True) for name in dict.fromkeys(traces)}
-    found = replace(_page(runs, like), top=top, per_step=per_step, per_rank=per_rank)
-    code = ExitCode.OK if page.has_work(found.profile) else ExitCode.CANNOT_SAY
-    return shared.answer(found, page.LAYOUT.render, code, *runs.values())
-
-
-def _page(runs: Mapping[str, Run], like: str) -> Page:
-    from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - same
+    from forensics.analyses.coverage import coverage_of  # noqa: PLC0415 - polars is not on the path of --help
     from forensics.analyses.traces.kernel_categories import like_kempnerforge  # noqa: PLC0415 - same
-    from forensics.compare.kernel_profile import profile  # noqa: PLC0415 - polars is not on the path of --help
+    from forensics.compare.kernel_profile import profile  # noqa: PLC0415 - same
     from forensics.compare.kernels import diff  # noqa: PLC0415 - same
-    from forensics.report.pages.kernels import Page  # noqa: PLC0415 - same
+    from forensics.report.pages import kernels as page  # noqa: PLC0415 - same
     from forensics.store.gather import issues_of  # noqa: PLC0415 - same
     from forensics.store.run import joined  # noqa: PLC0415 - same
 
+    opt.one_of("--like", like, _LIKE)
     naming = like_kempnerforge if like == "kempnerforge" else str
+    runs = {place_of(name).name: shared.reading.run(name, device_only=True) for name in dict.fromkeys(traces)}
     run, *more = runs.values()
     whole = run if not more else joined(" ".join(runs), runs)
     found = diff(run, more[0], naming) if len(runs) == _PAIR else None
     shown = profile(whole, naming) if found is None else found.cand
-    return Page(shown, found, coverage=coverage_of(whole), issues=issues_of(whole))
+    code = ExitCode.OK if page.has_work(shown) else ExitCode.CANNOT_SAY
+    read = page.Page(shown, found, top, per_step, per_rank, coverage=coverage_of(whole), issues=issues_of(whole))
+    return shared.answer(read, page.LAYOUT.render, code, *runs.values())
