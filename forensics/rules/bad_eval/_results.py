@@ -10,6 +10,9 @@ from forensics.analyses.evals.results import Key, Row
 from forensics.case.evidence import number
 from forensics.model import Evidence, Locator
 
+#: Tables that an evaluation is compared with the one before it by.
+NEEDS = "evals eval_samples facts metrics"
+
 
 def result_evidence(row: Row) -> Evidence:
     """Evidence of one row of the evals table: task, metric, value and error."""

@@ -7,19 +7,13 @@ from math import hypot
 from forensics.analyses.evals.causes import diagnosed
 from forensics.analyses.evals.results import Row, courses
 from forensics.analyses.evals.settings import compared
-from forensics.rules.bad_eval._results import following, name_of, result_evidence
+from forensics.rules.bad_eval._results import NEEDS, following, name_of, result_evidence
 from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
 
 _MOST = 20_000
 
 
-@rule(
-    "EVL014 eval-settings-change",
-    "evals eval_samples facts metrics",
-    confidence="high",
-    cause="eval_settings_change",
-    causal="context",
-)
+@rule("EVL014 eval-settings-change", NEEDS, confidence="high", cause="eval_settings_change", causal="context")
 def settings_change(run: Run) -> Findings:
     """Report the first pair of results with unequal settings, and how many tasks have such."""
     unlike = [(a, b, found) for a, b in following(courses(run))[:_MOST] if (found := compared(a, b).blocks)]
@@ -46,13 +40,7 @@ class Unexplained(Struct, frozen=True):
     errors: float = 5.0
 
 
-@rule(
-    "EVL018 eval-unexplained",
-    "evals eval_samples facts metrics",
-    severity="warning",
-    confidence="medium",
-    cause="cause_not_recorded",
-)
+@rule("EVL018 eval-unexplained", NEEDS, severity="warning", confidence="medium", cause="cause_not_recorded")
 def unexplained(run: Run, cfg: Unexplained) -> Findings:
     """Report the pair of equal evaluations that lies furthest apart."""
     if diagnosed(run) is not None:

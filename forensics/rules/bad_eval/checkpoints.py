@@ -6,12 +6,12 @@ import polars as pl
 
 from forensics.analyses.evals.causes import diagnosed
 from forensics.analyses.evals.sittings import evaluated_step, filed_step, of_wrong_checkpoint, weights_of
-from forensics.rules.bad_eval._results import result_evidence
+from forensics.rules.bad_eval._results import NEEDS, result_evidence
 from forensics.rules.bad_eval.falls import Fallen
 from forensics.rules.kit import Findings, Onset, Run, Struct, checkpoint_evidence, proof, rule
 
 
-@rule("EVL015 eval-of-another-step", "evals eval_samples facts metrics", cause="wrong_checkpoint")
+@rule("EVL015 eval-of-another-step", NEEDS, cause="wrong_checkpoint")
 def wrong_checkpoint(run: Run, cfg: Fallen) -> Findings:
     """Report each file of results that is filed under another step than that of its weights."""
     found = diagnosed(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forensics.analyses.evals.causes import Diagnosed, diagnosed, words_of
-from forensics.rules.bad_eval._results import name_of, result_evidence
+from forensics.rules.bad_eval._results import NEEDS, name_of, result_evidence
 from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, Struct, proof, rule
 from forensics.values import replace
 
@@ -32,7 +32,7 @@ class Fallen(Struct, frozen=True):
     lost: float = 0.2
 
 
-@rule("EVL013 eval-falls", "evals eval_samples facts metrics")
+@rule("EVL013 eval-falls", NEEDS)
 def falls(run: Run, cfg: Fallen) -> Findings:
     """Report the first evaluation whose scores fell, and the setting that changed with it."""
     found = diagnosed(run)

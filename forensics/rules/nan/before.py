@@ -16,14 +16,12 @@ from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import Findings, Row, Run, Struct, at_step, number, proof, remark, rule
 from forensics.stats.spread import median
 
+#: Tables that what came before is read from.
+_NEEDS = "metrics events checkpoints"
+
 
 @rule(
-    "NAN002 nan-after-gradnorm-spike",
-    "metrics events checkpoints",
-    about=lost,
-    config=Alarm,
-    severity="error",
-    cause="optimization_blowup",
+    "NAN002 nan-after-gradnorm-spike", _NEEDS, about=lost, config=Alarm, severity="error", cause="optimization_blowup"
 )
 def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
     """Find the rise that came before the first non-finite step."""
@@ -45,14 +43,7 @@ def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
     )
 
 
-@rule(
-    "NAN003 nan-flat-gradnorm",
-    "metrics events checkpoints",
-    about=lost,
-    config=Alarm,
-    severity="error",
-    cause="data_or_numerics",
-)
+@rule("NAN003 nan-flat-gradnorm", _NEEDS, about=lost, config=Alarm, severity="error", cause="data_or_numerics")
 def flat_gradnorm(run: Run, found: NanOnset) -> Findings:
     """Find a NaN that nothing announced."""
     kind = kind_of(run, found)
@@ -71,7 +62,7 @@ def flat_gradnorm(run: Run, found: NanOnset) -> Findings:
     )
 
 
-@rule("NAN004 nan-from-start", "metrics events checkpoints", about=lost, severity="error", cause="from_start")
+@rule("NAN004 nan-from-start", _NEEDS, about=lost, severity="error", cause="from_start")
 def from_start(run: Run, found: NanOnset) -> Findings:
     """Find a NaN that was there from the beginning."""
     kind = kind_of(run, found)

@@ -26,6 +26,9 @@ from forensics.rules.kit import (
 )
 from forensics.values import replace
 
+#: Tables that say what the writer of a file hides.
+_NEEDS = "metrics events sources"
+
 
 class Consecutive(Struct, frozen=True):
     """How many detections say that the run could not go on; most detectors stop at ten."""
@@ -75,9 +78,7 @@ def operation_named(run: Run, named: Named) -> Findings:
     )
 
 
-@rule(
-    "NAN006 nan-filtered-by-writer", "metrics events sources", about=lost, severity="error", cause="filtered_by_writer"
-)
+@rule("NAN006 nan-filtered-by-writer", _NEEDS, about=lost, severity="error", cause="filtered_by_writer")
 def filtered_by_writer(run: Run, found: NanOnset) -> Findings:
     """Find a NaN that only the gradient norm, or a row of zeros, betrays."""
     if not hidden(found):
@@ -97,14 +98,7 @@ def filtered_by_writer(run: Run, found: NanOnset) -> Findings:
     )
 
 
-@rule(
-    "NAN009 nan-loss-column-gone",
-    "metrics events sources",
-    about=lost,
-    severity="error",
-    cause="loss_column_gone",
-    causal="symptom",
-)
+@rule("NAN009 nan-loss-column-gone", _NEEDS, about=lost, severity="error", cause="loss_column_gone", causal="symptom")
 def loss_column_gone(run: Run, found: NanOnset) -> Findings:
     """Find a loss column that vanished."""
     gone = next((c for c in (found.first, *found.others) if c.role == "vanished"), None)
