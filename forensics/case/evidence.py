@@ -10,15 +10,17 @@ from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.patterns import lazily
 
 Row = Mapping[str, Any]
-#: A name that says the unit of its sizes.
-_IN_GIB = lazily(r"(?i)gi?b")
+#: A name that says the unit of its sizes, and one that says milliseconds, while times are kept in seconds.
+_IN_GIB, _IN_MS = lazily(r"(?i)gi?b"), lazily(r"(?i)(?:^|[^a-z])ms(?:ec)?(?:$|[^a-z])")
 
 
 def metric_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
-    """Evidence of one row of the metrics table; the quote is the printed name and its number, sizes in GiB."""
+    """Evidence of one row of the metrics table; the quote is its printed name and number, sizes in GiB, times in s."""
     value, name = row["value"], str(row["raw_name"] or row["name"])
     shown = number(value) if row["value_class"] != "filtered-by-writer" else "hidden by the writer"
-    unit = " GiB" if str(row["name"]).endswith("_gib") and not _IN_GIB.search(name) else ""
+    kept = str(row["name"])
+    unit = " GiB" if kept.endswith("_gib") and not _IN_GIB.search(name) else ""
+    unit = " s" if kept.endswith("_s") and _IN_MS.search(name) else unit
     step = step_of(row)
     where = "" if step is None else f" at step {step}"
     return Evidence(
@@ -75,6 +77,11 @@ def locator(row: Row) -> Locator:
 def number(value: float | None) -> str:
     """A number in at most six significant digits; `nan`, `inf` and `-inf` as such."""
     return "nothing" if value is None else f"{value:.6g}"
+
+
+def times(count: int) -> str:
+    """`once`, `2 times`."""
+    return "once" if count == 1 else f"{count} times"
 
 
 def at_step(step: int | None) -> str:

@@ -99,4 +99,5 @@ def short(text: str) -> str:
     """Cut a message to what fits a title: the own words of its first line, at most 160 characters."""
     line = text.strip().splitlines()[0].strip() if text.strip() else ""
     line = spoken(line) or line
-    return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1] + "…"
+    whole = line[:_TITLE_CHARS].rpartition(" ")[0] or line[: _TITLE_CHARS - 2]
+    return line if len(line) <= _TITLE_CHARS else f"{whole} …"

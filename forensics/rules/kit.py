@@ -15,6 +15,7 @@ from forensics.case.evidence import (
     fact_evidence,
     metric_evidence,
     number,
+    times,
 )
 from forensics.declared import Declared
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Locator, Onset, Severity, Shape
@@ -46,6 +47,7 @@ __all__ = [
     "proof",
     "remark",
     "rule",
+    "times",
 ]
 
 Findings = Iterator[Finding]

@@ -81,7 +81,8 @@ def unlike_baseline(run: Run, cfg: Fallen) -> Findings:
         f"{name_of(first)} is {first['value']:.4g}, in the baseline {first['base_value']:.4g}: {first['blocks']}"
         if far
         else f"{name_of(first)} cannot be compared with the baseline: {first['blocks']}",
-        f"{len(rows)} metrics were evaluated with other settings than in the baseline",
+        f"{'one metric was' if len(rows) == 1 else f'{len(rows)} metrics were'} evaluated with other settings"
+        " than in the baseline",
         _evidence(first),
         Onset(step=first["step"]),
         severity="error" if far else "warning",

@@ -19,7 +19,7 @@ from forensics.case.curves.loss import Curve, curves
 from forensics.case.nonfinite import watched, watched_series
 from forensics.case.steps import SERIES
 from forensics.patterns import lazily
-from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, Struct, at_step, proof, rule
+from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, Struct, at_step, proof, rule, times
 from forensics.stats.spread import Floats, bending, median_of, scatter
 
 
@@ -280,10 +280,11 @@ def _eval_loss_nan_finding(own: pl.DataFrame, severity: Severity) -> Finding:
     what = "infinite" if first["value_class"] in ("+inf", "-inf") else "NaN"
     where = "in every evaluation" if always else f"from {at_step(first['at'])} on"
     if not own["bad"][-1]:
-        where = f"at {at_step(first['at'])}" + (f" and {len(rows) - 1} more times" if len(rows) > 1 else "")
+        where = f"at {at_step(first['at'])}" + (f" and {times(len(rows) - 1)} more" if len(rows) > 1 else "")
     return eval_loss_nan.finding(
         f"{first['raw_name'] or first['name']} is {what} {where}, while the training loss stays finite",
-        f"{len(rows)} of {own.height} evaluations give no number: "
+        ("the only evaluation gives" if own.height == 1 else f"{len(rows)} of {own.height} evaluations give")
+        + " no number: "
         + ("the evaluation set, its labels or its precision" if always else "precision, weights or single batches"),
         proof(*rows[:_SHOWN], *finite),
         Onset(step=first["at"], t_ns=first["t_ns"], step_lo=finite[0]["at"] if finite else None),

@@ -85,7 +85,7 @@ def too_small(run: Run, cfg: TooSmall) -> Findings:
     first = wide[0]
     yield too_small.finding(
         f"{name_of(first)} is {first['value']:.3g} ± {2 * _error(first):.2g} (95 %): too few documents",
-        f"{len(wide)} scores are that uncertain",
+        f"{len(wide)} scores are that uncertain" if len(wide) > 1 else "one score is that uncertain",
         proof(*map(result_evidence, wide[:3])),
         numbers={"scores": len(wide), "stderr": _error(first)},
     )

@@ -15,7 +15,7 @@ from forensics.knowledge.errors import ErrorLine, row_of
 from forensics.knowledge.suspects import suspect
 from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who
-from forensics.rules.kit import Findings, Run, remark, rule
+from forensics.rules.kit import Findings, Run, remark, rule, times
 
 #: Ranks of one program reach the same line within this time.
 _TOGETHER_NS = 5_000_000_000
@@ -97,10 +97,9 @@ def caught_exception(run: Run) -> Findings:
     kinds = Counter(short(said(f)) for f in found)
     first = found[0]
     onset = onset_of(run, first)
-    times = f"{len(found)} times" if len(found) > 1 else "once"
-    named = "; ".join(f"{words} ({count} times)" for words, count in kinds.most_common(_KINDS))
+    named = "; ".join(f"{words} ({times(count)})" for words, count in kinds.most_common(_KINDS))
     yield caught_exception.finding(
-        f"an exception was raised {times}{when(onset)}, and the run went on: {short(said(first))}",
+        f"an exception was raised {times(len(found))}{when(onset)}, and the run went on: {short(said(first))}",
         f"training steps or a success marker follow it: {named}",
         evidence_of(found),
         onset,

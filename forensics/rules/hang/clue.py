@@ -75,7 +75,7 @@ def gives_clues(name: str, needs: str = RANKS, *, config: type | None = None) ->
 def of_entry(entry: Entry) -> Evidence:
     """Evidence of one recorded collective."""
     where = Locator(path=f"{entry.key[0]} seq {entry.seq}")
-    site = f" called at {entry.site}" if entry.site else ""
+    site = f", called at {entry.site}" if entry.site else ""
     state = "completed" if entry.done else "not completed"
     return Evidence(entry.source, where, f"rank {entry.rank}: {entry.words}, {state}{site}", rank=entry.rank)
 

@@ -25,6 +25,7 @@ from forensics.rules.kit import (
     onset_at,
     proof,
     rule,
+    times,
 )
 from forensics.stats.spread import median_of
 
@@ -125,9 +126,9 @@ def _norms(run: Run, cfg: Usual) -> Findings:
 
 def _spiking(norm: Curve, spikes: np.ndarray, usual: Range, cfg: Usual) -> Finding:
     first, many = norm.row(int(spikes[0])), len(spikes) >= cfg.often
-    times = f"{len(spikes)} times" if len(spikes) > 1 else "once"
     return finetune_out_of_range.finding(
-        f"{norm.raw_name} is above {usual.red:g} {times}, {number(first['value'])} first at {at_step(first['at'])}:"
+        f"{norm.raw_name} is above {usual.red:g} {times(len(spikes))},"
+        f" {number(first['value'])} first at {at_step(first['at'])}:"
         f" {usual.meaning}",
         f"healthy is {usual.healthy} ({usual.source})",
         proof(first, *(norm.row(int(i)) for i in spikes[1:3])),

@@ -106,11 +106,10 @@ def _severity(found: NanOnset, *, is_skipped: bool) -> Severity:
 
 def _what(found: NanOnset) -> str:
     match found.first.role:
-        case "detector":
-            return "a NaN detector fired"
-        case "echo":
+        case "detector" | "echo" as role:
             said = row_of(found.first.row["code"] or "", found.first.row["text"] or "")
-            return said.words if said is not None and said.words else "the program says that a number is not finite"
+            unnamed = "a NaN detector fired" if role == "detector" else "the program says that a number is not finite"
+            return said.words if said is not None and said.words else unnamed
         case "zero":
             return "the loss is exactly zero"
         case "counter":

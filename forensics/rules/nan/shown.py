@@ -12,18 +12,7 @@ from forensics.analyses.nan.series import Status
 from forensics.case.trainers import trainers_by_source
 from forensics.knowledge.metrics import telling
 from forensics.knowledge.operations import operation_of
-from forensics.rules.kit import (
-    Findings,
-    Onset,
-    Run,
-    Struct,
-    at_step,
-    event_evidence,
-    metric_evidence,
-    proof,
-    remark,
-    rule,
-)
+from forensics.rules.kit import Findings, Onset, Run, Struct, at_step, event_evidence, metric_evidence, proof, remark, rule, times
 from forensics.values import replace
 
 #: Tables that say what the writer of a file hides.
@@ -45,7 +34,7 @@ def detector_said(run: Run, cfg: Consecutive) -> Findings:
     first, last = rows[0], rows[-1]
     many = len(rows) >= cfg.least
     yield detector_said.finding(
-        f"the run's NaN detector fired {len(rows)} times, first at {at_step(first['step'])}",
+        f"the run's NaN detector fired {times(len(rows))}, first at {at_step(first['step'])}",
         "often enough that such detectors stop the run by themselves" if many else "its own lines say so",
         proof(event_evidence(first), event_evidence(last) if len(rows) > 1 else None),
         numbers={"lines": len(rows)},

@@ -7,8 +7,8 @@ import polars as pl
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.case.processes.lives import Boundary, boundaries, lives
 from forensics.case.series import metric_records
-from forensics.rules.kit import Evidence, Findings, Locator, Run, Struct, at_step, proof, remark
-from forensics.rules.oom._memory import fatal, message_evidence, of_fatal, ranks, size
+from forensics.rules.kit import Evidence, Findings, Locator, Run, Struct, at_step, proof, remark, rule, times
+from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, of_fatal, ranks, size
 
 
 @of_fatal("OOM005 oom-during-evaluation", "events metrics", confidence="medium")
@@ -124,9 +124,8 @@ def survived_oom(run: Run) -> Findings:
     found = [m for m in oom_messages(run) if m.survived == "progress" and m.where == "device"]
     if not found or fatal(run):
         return
-    times = f"{len(found)} times" if len(found) > 1 else "once"
     yield survived_oom.finding(
-        f"device memory ran out {times}, and the run went on",
+        f"device memory ran out {times(len(found))}, and the run went on",
         "the same rank logged further steps after it",
         tuple(message_evidence(m) for m in found[:3]),
         culprits=ranks(*found),

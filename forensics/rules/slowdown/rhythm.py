@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forensics.analyses.pace.account import COARSE, paced, pauses_of
 from forensics.analyses.pace.steady import coarseness
-from forensics.rules.kit import Findings, Onset, Run, Struct, proof, remark, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, proof, remark, rule, times
 from forensics.stats.changes import modes_of
 
 
@@ -82,7 +82,7 @@ def periodic_pauses(run: Run, cfg: Paused) -> Findings:
     for comb in found.combs:  # saves and evaluations of one period come at other steps of it
         teeth[comb.period] = teeth.get(comb.period, 0) + comb.teeth
     evaluates = found.evaluating >= cfg.evaluating
-    said = ", ".join(f"every {period} steps ({count} times)" for period, count in teeth.items())
+    said = ", ".join(f"every {period} steps ({times(count)})" for period, count in teeth.items())
     yield periodic_pauses.finding(
         f"evaluations take {100 * found.evaluating:.0f} % of the time"
         if evaluates

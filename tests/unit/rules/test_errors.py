@@ -9,6 +9,7 @@ import pytest
 
 from forensics.case.errors.failures import failures, standing
 from forensics.model import Causal, Confidence, Finding
+from forensics.pipeline import ingest_bytes, report_of
 from forensics.registry import load
 from forensics.store.run import Run, run_of
 
@@ -269,3 +270,20 @@ def test_an_error_of_all_ranks_alike_is_the_programs_and_no_rank_is_blamed() -> 
     (hit,) = found(run, "CRH001")
     assert hit.culprits == ()
     assert hit.title.startswith("both ranks raised")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+            "the loss scale is at its",
+        ),
+        ("NaN/Inf loss at step 21 (consecutive=1, total=1)", "a NaN detector fired"),
+    ],
+)
+def test_a_line_that_speaks_of_the_loss_scale_is_no_detector(line: str, said: str) -> None:
+    steps = [f"step {step} loss {3 - step / 100:.4f}" for step in range(1, 21)]
+    log = "\n".join([*steps, *(text for step in (21, 22, 23) for text in (line, f"step {step} loss 2.0"))])
+    report = report_of(ingest_bytes("train.log", log.encode()))
+    assert next(f.title for f in report.findings if f.rule == "NAN001").startswith(said)

@@ -41,6 +41,16 @@ def test_no_number_once_is_a_warning() -> None:
     assert [f.severity for f in report.findings if f.rule == "EVL027"] == [Severity.WARNING]
 
 
+def test_how_often_an_evaluation_gave_no_number_is_said_of_one_and_of_many() -> None:
+    once, twice, thrice = (
+        next(f.title for f in run_of(lambda step, n=n: 200 <= step < 200 + 50 * n).findings if f.rule == "EVL027")
+        for n in (1, 2, 3)
+    )
+    assert "NaN at step 200, while" in once
+    assert "NaN at step 200 and once more, while" in twice
+    assert "NaN at step 200 and 2 times more, while" in thrice
+
+
 def test_a_training_loss_that_is_lost_too_is_nan_of_training() -> None:
     report = run_of(lambda step: step >= 200, lost_from=190)
     assert report.verdict.shape is Shape.NAN

@@ -10,7 +10,8 @@ import pytest
 from forensics.declared import named
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import Rule, load, rule
-from forensics.rules.kit import onset_at, proof
+from forensics.rules._errors import short
+from forensics.rules.kit import onset_at, proof, times
 from forensics.store.run import Run
 from forensics.values import replace
 
@@ -36,6 +37,39 @@ def test_a_place_that_contradicts_goes_on_contradicting() -> None:
 def test_a_row_is_one_of_metrics_and_nothing_is_left_out() -> None:
     (shown,) = proof(ROW, None)
     assert (shown.quote, shown.place, shown.step) == ("train/loss = 2.5 at step 70", "a.log:4", 70)
+
+
+@pytest.mark.parametrize(
+    ("kept", "printed", "said"),
+    [
+        ("step_time_s", "step_ms", "step_ms = 1.25 s at step 70"),
+        ("step_time_s", "ms_per_batch", "ms_per_batch = 1.25 s at step 70"),
+        ("step_time_s", "step_time", "step_time = 1.25 at step 70"),
+        ("rms_s", "rms_s", "rms_s = 1.25 at step 70"),
+        ("step_time_ms", "step_time_ms", "step_time_ms = 1.25 at step 70"),
+        ("mem_gib", "mem", "mem = 1.25 GiB at step 70"),
+    ],
+)
+def test_a_number_that_is_kept_in_another_unit_than_its_name_says_has_its_own(
+    kept: str, printed: str, said: str
+) -> None:
+    assert proof({**ROW, "name": kept, "raw_name": printed, "value": 1.25})[0].quote == said
+
+
+def test_counts_are_words_of_one_and_of_many() -> None:
+    assert [times(count) for count in (1, 2)] == ["once", "2 times"]
+
+
+@pytest.mark.parametrize(
+    ("letters", "cut"),
+    [
+        ("w" * 80 + " " + "v" * 79, "w" * 80 + " " + "v" * 79),
+        ("w" * 80 + " " + "v" * 80, "w" * 80 + " …"),
+        ("w" * 161, "w" * 158 + " …"),
+    ],
+)
+def test_a_title_is_cut_between_words(letters: str, cut: str) -> None:
+    assert short(letters) == cut
 
 
 def test_an_onset_has_the_step_that_is_counted_over_all_else_the_one_of_the_row() -> None:

@@ -12,7 +12,7 @@ from forensics.analyses.traces.gpu import gpu_rows
 from forensics.analyses.traces.loader import loader_rows, loader_share
 from forensics.analyses.traces.steps import step_at, steps
 from forensics.analyses.traces.syncs import sync_calls
-from forensics.rules.kit import Findings, Onset, Row, Run, Struct, proof, rule
+from forensics.rules.kit import Findings, Onset, Row, Run, Struct, proof, rule, times
 from forensics.rules.slowdown._spans import longest, mostly, ms, on_rank, percent, quoted, span_evidence
 from forensics.rules.slowdown.traces.busy import trace_exposed_communication
 
@@ -102,10 +102,10 @@ def trace_host_syncs(run: Run, cfg: Syncs) -> Findings:
     calls = calls.filter(pl.col("source") == row["source"])
     by_site = calls.group_by(site=pl.coalesce("frame", "op", "name")).agg(n=pl.len(), ns=pl.col("dur_ns").sum())
     sites = by_site.sort(["ns", "site"], descending=[True, False]).head(3)
-    named = "; ".join(f"{quoted(site)} {n} times, {ms(ns)}" for site, n, ns in sites.iter_rows())
+    named = "; ".join(f"{quoted(site)} {times(n)}, {ms(ns)}" for site, n, ns in sites.iter_rows())
     each = "" if row["each"] is None else f", {row['each']:.1f} a step"
     yield trace_host_syncs.finding(
-        f"the host waits for the device {row['calls']} times within the trace{each}; the device is idle "
+        f"the host waits for the device {times(row['calls'])} within the trace{each}; the device is idle "
         f"{percent(row['lost'])} of the time after such waits{on_rank(row)}",
         f"the waits take {ms(row['wait_ns'])}; called from {named}",
         proof(*(span_evidence(call, _quote(call)) for call in longest(calls))),
