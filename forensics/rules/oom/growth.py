@@ -46,7 +46,7 @@ def memory_creeps(run: Run, cfg: MemoryCreeps) -> Findings:
     yield memory_creeps.finding(
         f"{one.meaning.quantity.replace('_', ' ')} memory rises steadily{per}"
         f" ({first} → {last}){memory.until(one, died)}",
-        "it rises all the way, by more than its noise and without treads: something is kept at every step"
+        "it rises by more than its noise and without treads: something is kept at every step"
         + (f" ({form.note})" if form.note else ""),
         proof(*memory.series_evidence(one, form.onset or 0, -1), *(memory.message_evidence(m) for m in died)),
         memory.onset_of(one),
