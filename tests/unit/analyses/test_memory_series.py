@@ -270,3 +270,9 @@ def test_what_the_driver_counts_beside_the_reserved_memory_bounds_the_room() -> 
 def test_eight_samples_have_a_shape(count: int, kind: str) -> None:
     at = np.arange(count, dtype=np.float64)
     assert form_of(at, 10 + at).kind == kind
+
+
+def test_a_first_sample_after_a_fall_that_lies_low_is_not_the_floor() -> None:
+    teeth = [np.concatenate([[10.0 - low], 10 + np.linspace(0.2, 6, 29)]) for low in (0, 4, 0, 4, 0, 4, 0)]
+    y = np.concatenate(teeth)
+    assert form_of(np.arange(float(len(y))), y).kind == "sawtooth"

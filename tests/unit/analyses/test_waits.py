@@ -7,7 +7,8 @@ import json
 import polars as pl
 import pytest
 
-from forensics.analyses.hang.waits import wait_graph
+from forensics.analyses.hang.stacks import Frame, Stack, prefix_tree
+from forensics.analyses.hang.waits import last_common, wait_graph
 from forensics.store.run import run_of
 
 #: Source, destination and operation of what a rank holds pending.
@@ -55,3 +56,28 @@ def test_only_the_other_side_of_the_same_pair_answers_a_send_or_a_receive(
     pending: tuple[Pending, ...], graph: tuple[list[tuple[int, int]], bool]
 ) -> None:
     assert waits(*pending) == graph
+
+
+def test_what_all_had_in_common_is_told_of_the_largest_group_that_stalls() -> None:
+    groups = {"pair": ([0, 1], 7), "all": ([0, 1, 2], 5)}
+    rows = [
+        {
+            "source": f"fr{rank}.json", "rank": rank, "group": group, "seq": seq, "op": "all_reduce",
+            "state": "completed" if seq < last else "started", "ranks": json.dumps(ranks), "attrs": "{}",
+            "p2p_seq": None, "in_sizes": "[[8]]", "dtype": "float32", "site": None, "stack": None,
+        }
+        for group, (ranks, last) in groups.items() for rank in ranks for seq in (last - 1, last)
+    ]  # fmt: skip
+    types = {"rank": pl.Int32, "seq": pl.Int64, "p2p_seq": pl.Int64}
+    found = last_common(run_of("run", {"collectives": pl.DataFrame(rows).cast(types)}))
+    assert found is not None
+    assert (found.key[0], found.seq) == ("all", 5)
+
+
+def test_the_branch_that_most_ranks_have_comes_first() -> None:
+    def stack(*names: str) -> Stack:
+        return Stack(0, tuple(Frame(name, "loop.py", 1) for name in reversed(names)), "", "")
+
+    alone, together = ("main", "evaluate"), ("main", "backward")
+    tree = prefix_tree({0: stack(*alone), 1: stack(*together), 2: stack(*together)})
+    assert [(node.have, node.lack) for node in tree] == [((0, 1, 2), ()), ((1, 2), (0,)), ((0,), (1, 2))]

@@ -109,3 +109,22 @@ def test_wrong_learning_is_in_the_checkpoint_of_its_onset_and_in_later_ones(onse
     assert (None if found is None else found.step) == clean
     assert why_none(run, Shape.LEARNING) == "step 50 was saved after the first bad one"
     assert (why_none(run, Shape.BAD_EVAL), why_none(run, None)) == ("", "")
+
+
+@pytest.mark.parametrize(("steps", "at"), [(5, [5, 10, 15]), (4, [1, 2, 3])])
+def test_bare_numbers_are_epochs_of_five_steps_or_more(tmp_path: Path, steps: int, at: list[int]) -> None:
+    log = [f"Epoch: [{n // steps}]  [{n % steps:>4d}/{steps}]  loss: {2 - n / 1000:.4f}" for n in range(1, 8 * steps)]
+    assert _written(tmp_path, log, *(f"model_{n}.pth" for n in (1, 2, 3)))["step"].to_list() == at
+
+
+def test_two_bare_numbers_in_a_row_are_epochs_and_one_is_a_step(tmp_path: Path) -> None:
+    two, one = tmp_path / "two", tmp_path / "one"
+    two.mkdir()
+    one.mkdir()
+    assert _written(two, _epochs(60), "model_2.pth", "model_3.pth")["step"].to_list() == [120, 180]
+    assert _written(one, _epochs(60), "model_2.pth")["step"].to_list() == [2]
+
+
+def test_bare_numbers_apart_are_steps_although_the_run_had_so_many_epochs(tmp_path: Path) -> None:
+    found = _written(tmp_path, _epochs(60), *(f"model_{n}.pth" for n in (0, 2, 4)))
+    assert found["step"].to_list() == [0, 2, 4]

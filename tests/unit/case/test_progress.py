@@ -10,7 +10,7 @@ import pytest
 
 from forensics.case.progress import Counter, Ledger, ledger
 from forensics.dialects.counters import kind_of, plan_keys, plan_names
-from forensics.pipeline import ingest_run
+from forensics.pipeline import ingest_bytes, ingest_run, report_of
 from forensics.store.run import Run
 
 
@@ -183,3 +183,20 @@ def test_every_row_of_the_tables_of_counters_has_its_source() -> None:
         cells = [row.split("\t") for row in rows if not row.startswith("#")]
         assert all(len(row) == 4 and row[3].strip() for row in cells), name
     assert {name.unit for name in plan_names()} == {"step", "epoch"}
+
+
+def test_a_record_right_before_the_last_frame_of_a_bar_makes_it_one_of_training(tmp_path: Path) -> None:
+    first, *later = records(20)
+    lines = [*(bar("", done, 400) for done in (1, 100, 200, 300)), first, bar("", 400, 400), *later]
+    assert only(read(tmp_path, lines)[1], plan=400).what == "train"
+
+
+@pytest.mark.parametrize(("last", "outcome"), [(20, "cannot_say"), (50, "healthy")])
+def test_batches_of_an_earlier_epoch_do_not_end_the_last_one(last: int, outcome: str) -> None:
+    lines = [
+        f"{bar(f'Epoch {epoch}/3: ', done, plan)[:-1]}, loss={3 - (epoch * 40 + done) / 100:.3f}]"
+        for epoch, plan, ends in ((1, 40, 40), (2, 40, 40), (3, 50, last))
+        for done in range(10, ends + 1, 10)
+    ]
+    verdict = report_of(ingest_bytes("train.log", ("\n".join(lines) + "\n").encode())).verdict
+    assert verdict.outcome == outcome

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forensics import model, triage
-from forensics.case.errors.launchers import last_end
+from forensics.case.errors.launchers import GroupEnd, last_end
 from forensics.model import Outcome, Report, Shape
 from forensics.pipeline import ingest_bytes, report_of
 from forensics.store.run import Run
@@ -204,3 +204,19 @@ def test_folders_of_attempts_are_told_apart(tmp_path: Path) -> None:
     write("torchrun.log", failed(3, 2, 714), failed(1, 1, 733), *table((1, 1, 733), (3, 1, 735)))
     verdict = triage(tmp_path).verdict
     assert (verdict.shape, verdict.culprits, verdict.onset.step) == (Shape.CRASH, (2,), 39)
+
+
+@pytest.mark.parametrize(("highest", "rank"), [(15, 2), (16, None)])
+def test_a_local_rank_is_a_rank_up_to_the_devices_of_one_node(highest: int, rank: int | None) -> None:
+    ranks = (f"[rank {r}] step 40 | loss 2.0 | grad_norm 0.7" for r in range(highest + 1))
+    end = last_end(log(steps(0, 40), ranks, failed(7, 2, 714)))
+    assert end is not None
+    assert end.rank == rank
+
+
+@pytest.mark.parametrize(
+    ("code", "again", "explains"), [(1, False, False), (7, False, True), (1, True, True), (-15, True, False)]
+)
+def test_an_end_explains_complaints_unless_they_may_have_caused_it(code: int, again: bool, explains: bool) -> None:
+    end = GroupEnd("a.log", 3, None, code, 0, 711, "", "", restarted=again)
+    assert end.explains is explains
