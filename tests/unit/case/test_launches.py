@@ -254,3 +254,13 @@ def test_a_table_of_failures_has_no_head_that_comes_again(tmp_path: Path) -> Non
     first, second = ([*FAILED[3:5], host, f"  rank      : {n} (local_rank: {n})", *FAILED[6:]] for n in (1, 2))
     run = pipeline.ingest_run(place_of(tmp_path, {"launch.log": [FAILED[0], *first, *second]}))
     assert len(attempts(run).every) == 1
+
+
+def test_launches_of_which_one_tells_no_time_and_none_a_checkpoint_are_not_ordered(tmp_path: Path) -> None:
+    folder = "logs/none_{}/attempt_0/0/stdout.log".format
+    files = {
+        folder("aa"): [at(1, joined(0)), *steps(1, 30, 2), at(9, LOST[0]), LOST[1]],
+        folder("bb"): [joined(0), *bare(1, 30), *LOST],
+    }
+    found = launches(pipeline.ingest_run(place_of(tmp_path, files)))
+    assert set(found.values()) <= {0}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.case.curves.loss import curves
-from forensics.case.joined.stores import counted, stores_of
+from forensics.case.joined.stores import _parted, counted, stores_of
 from forensics.pipeline import Defaults, findings_of, ingest_run
 from forensics.rules.host.stores import stores_disagree
 from forensics.store.run import Run, run_of
@@ -267,3 +267,14 @@ def test_all_attempts_are_read_from_the_store_that_must_be_kept_for_one_of_them(
     frames.append(alone.with_columns(attempt=pl.lit(1, dtype=pl.Int32)))
     left_out = stores_of(run_with(*frames)).left_out.select("source", "attempt").unique().sort("attempt").rows()
     assert left_out == [("job.out", 0), ("job.out", 1)]
+
+
+@pytest.mark.parametrize(("alike", "apart", "parted"), [(5, 5, True), (4, 5, False), (5, 4, False)])
+def test_two_stores_part_after_five_records_alike_and_before_five_apart(alike: int, apart: int, parted: bool) -> None:
+    equal = [True] * alike + [False] * apart
+    assert _parted(pl.DataFrame({"finite": [True] * len(equal), "equal": equal})) is parted
+
+
+def test_two_stores_that_agree_again_have_not_parted() -> None:
+    equal = [True] * 5 + [False] * 5 + [True]
+    assert not _parted(pl.DataFrame({"finite": [True] * len(equal), "equal": equal}))
