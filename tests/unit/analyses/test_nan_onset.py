@@ -164,6 +164,14 @@ def test_a_detector_that_fired_once_before_training_went_on_warns_of_the_batch_a
     assert [(f.severity.value, f.onset.step) for f in found] == [("warning", 21)]
 
 
+@pytest.mark.parametrize(("losses", "status"), [(120, Status.TRANSIENT), (119, Status.INTERMITTENT)])
+def test_a_detector_that_fired_at_one_of_twenty_records_at_most_met_a_stumble(losses: int, status: Status) -> None:
+    said = events(*((10 * n, 10 * n, "the loss is not finite") for n in range(1, 7)))
+    onset = nan_onset(run(rows("loss", steady(losses)), events=said))
+    assert onset is not None
+    assert onset.status is status
+
+
 def test_a_gradient_that_was_nan_one_step_before_the_detector_is_the_onset() -> None:
     onset = nan_onset(
         run(

@@ -99,6 +99,12 @@ def test_what_the_launcher_of_a_sweep_printed_belongs_to_none_of_its_jobs(tmp_pa
     assert [sorted(run.collect("sources")["source"]) for run in found] == [[".hydra/config.yaml", "train.log"]] * 2
 
 
+def test_a_log_beside_the_jobs_that_measures_nothing_belongs_to_each_of_them(tmp_path: Path) -> None:
+    place = placed(tmp_path, {**SWEEP, "launcher.log": ["RuntimeError: the node is gone", "bye"]})
+    found = split(pipeline.ingest_run(place))
+    assert ["launcher.log" in run.collect("sources")["source"] for run in found] == [True, True]
+
+
 def test_jobs_beside_a_log_of_another_course_or_one_job_alone_stay_one_run(tmp_path: Path) -> None:
     assert folders(placed(tmp_path / "other", {**SWEEP, "old.log": steps(1, 90)})) == []
     assert folders(placed(tmp_path / "one", {name: rows for name, rows in SWEEP.items() if "/0/" in name})) == []
