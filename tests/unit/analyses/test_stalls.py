@@ -1,0 +1,46 @@
+"""When pauses began or came more often, and where a share changes most: the numbers that decide, at their edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from forensics.analyses.pace.edges import sharpest_edge
+from forensics.analyses.pace.stalls import _more_often, stalls_of
+from forensics.analyses.pace.steady import steady
+
+
+def index_of_more(places: Iterable[int]) -> int | None:
+    excess = np.zeros(1000)
+    excess[list(places)] = 3.0
+    found = _more_often(excess, excess > 0, 0.05)
+    return None if found is None else found.index
+
+
+@pytest.mark.parametrize(("late", "index"), [(7, 980), (6, None)])
+def test_eight_pauses_are_the_fewest_whose_rate_can_change(late: int, index: int | None) -> None:
+    assert index_of_more([100, *(999 - 2 * k for k in range(late))]) == index
+
+
+def test_pauses_that_come_twice_as_often_change_their_rate_and_rarer_ones_do_not() -> None:
+    assert index_of_more([*range(0, 500, 10), *range(500, 1000, 4)]) == 500
+    assert index_of_more([*range(0, 500, 4), *range(500, 1000, 10)]) is None
+
+
+@pytest.mark.parametrize(("first", "index"), [(31, 31), (30, None)])
+def test_four_grave_pauses_begin_where_chance_leaves_so_long_a_begin_free_once_in_five_hundred(
+    first: int, index: int | None
+) -> None:
+    seconds = 1 + 0.01 * np.sin(np.arange(40) * 1.7)
+    seconds[[first, first + 2, first + 5, first + 8]] = 5.0
+    series = steady(seconds, np.arange(40))
+    assert series is not None
+    found = stalls_of(series)
+    assert (None if found is None else found.index) == index
+
+
+def test_a_rare_value_places_an_edge_that_quantiles_pass_over() -> None:
+    values = np.array([1.0] * 4 + [2.0, 3.0, 3.0] * 16 + [2.0, 2.0, 3.0] * 16)
+    assert sharpest_edge(values) == 4
