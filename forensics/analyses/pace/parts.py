@@ -161,7 +161,7 @@ def named(run: Run, part: str) -> dict[str, float]:
 def seconds_of_parts(run: Run) -> dict[str, float]:
     """Give the printed names of all parts of a step that are times, with the factor to seconds."""
     found = {raw: scale for part in ("data", "own", "waiting") for raw, scale in named(run, part).items()}
-    return {raw: 1e-3 * scale if scale == 1 and _IN_MS.search(raw) else scale for raw, scale in found.items()}
+    return {raw: 1e-3 if scale == 1 and _IN_MS.search(raw) else scale for raw, scale in found.items()}
 
 
 @derived
