@@ -121,6 +121,10 @@ def test_an_onset_is_the_first_record_of_the_rise(shape: str, first: int) -> Non
     assert abs(onset_of(y, 10, 99, 0.0, 0.05) - first) <= 2
 
 
+def test_an_onset_among_three_records_is_the_first_of_the_two_that_lie_up() -> None:
+    assert onset_of(np.array([0.0, 3.0, 3.0]), 0, 2, 0.0, 0.05) == 1
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_an_explosion_begins_at_its_first_record_and_not_at_the_lowest_of_the_noise_before_it(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -318,6 +322,13 @@ def test_a_warm_up_of_too_few_records_for_a_trend_is_judged_by_its_ends() -> Non
 )
 def test_other_rates_are_no_unfinished_warm_up(rate: np.ndarray) -> None:
     assert not rose_to_the_end(schedule_of(curves(made(lr=rate), "lr")[0]), Warming())
+
+
+@pytest.mark.parametrize(("first", "rose"), [(151, True), (152, False)])
+def test_a_warm_up_rose_to_the_end_over_fifty_steps_of_whatever_numbers(first: int, rose: bool) -> None:
+    at = np.linspace(first, 200, 25).round()
+    rate = rows_of("lr", np.linspace(1e-6, 1e-4, 25)).with_columns(step=pl.Series(at, dtype=pl.Int64))
+    assert rose_to_the_end(schedule_of(curves(made(rate), "lr")[0]), Warming()) is rose
 
 
 def test_a_leap_of_the_rate_in_the_last_record_alone_may_be_a_number_cut_short() -> None:

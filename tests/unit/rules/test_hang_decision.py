@@ -10,7 +10,7 @@ import jsonschema
 import polars as pl
 import pytest
 
-from forensics.analyses.hang.stacks import prefix_tree, stacks
+from forensics.analyses.hang.stacks import main_threads, prefix_tree, stacks
 from forensics.analyses.hang.waits import wait_graph
 from forensics.case.rank_spans import spans
 from forensics.diagnosis.hang import picture
@@ -94,6 +94,12 @@ def frames(rank: int, *functions: str) -> list[dict[str, Any]]:
          "line": 7, "kind": "python", "state": "idle"}
         for depth, function in enumerate(functions)
     ]  # fmt: skip
+
+
+def test_a_dump_of_no_known_rank_has_a_number_that_no_rank_has() -> None:
+    rows = [row | {"rank": None} for row in frames(0, "fetch", "main")]
+    (stack,) = main_threads(run(stack_frames=pl.DataFrame(rows, schema_overrides={"rank": pl.Int32})))
+    assert stack.rank == -1
 
 
 def test_the_prefix_tree_tells_who_has_and_who_lacks_a_frame() -> None:
