@@ -37,6 +37,12 @@ def test_folders_that_each_train_from_their_own_start_are_runs(tmp_path: Path, n
     assert sorted(folders(placed(tmp_path, files))) == sorted(names)
 
 
+def test_folders_that_a_tracker_named_at_random_are_runs(tmp_path: Path) -> None:
+    names = ("run-20310506_100000-q7w2e9rt", "run-20310506_110000-zk4mhh1p")
+    files = {f"wandb/{name}/train.log": steps(1, 60, noise=3 * at) for at, name in enumerate(names)}
+    assert folders(placed(tmp_path, files)) == [f"wandb/{name}" for name in names]
+
+
 def test_each_run_has_its_own_sources_and_what_belongs_to_none(tmp_path: Path) -> None:
     files = {"seed-1/train.log": steps(1, 60), "seed-2/train.log": steps(1, 60, noise=3), "config.yaml": ["lr: 0.001"]}
     one, two = split(pipeline.ingest_run(placed(tmp_path, files)))

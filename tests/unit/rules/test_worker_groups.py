@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from forensics import model, triage
+from forensics.case.errors.exits import cause_of
 from forensics.case.errors.launchers import GroupEnd, last_end
 from forensics.model import Outcome, Report, Shape
 from forensics.pipeline import ingest_bytes, report_of
@@ -220,3 +221,11 @@ def test_a_local_rank_is_a_rank_up_to_the_devices_of_one_node(highest: int, rank
 def test_an_end_explains_complaints_unless_they_may_have_caused_it(code: int, again: bool, explains: bool) -> None:
     end = GroupEnd("a.log", 3, None, code, 0, 711, "", "", restarted=again)
     assert end.explains is explains
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [(0, "early_exit"), (1, "exit_nonzero"), (-15, "exit_nonzero"), (143, "exit_nonzero"), (-11, "silent_death_segv")],
+)
+def test_a_process_that_said_nothing_has_the_cause_of_its_code(code: int, cause: str) -> None:
+    assert cause_of(code) == cause
