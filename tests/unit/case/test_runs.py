@@ -39,7 +39,10 @@ def test_folders_that_each_train_from_their_own_start_are_runs(tmp_path: Path, n
 
 def test_folders_that_a_tracker_named_at_random_are_runs(tmp_path: Path) -> None:
     names = ("run-20310506_100000-q7w2e9rt", "run-20310506_110000-zk4mhh1p")
-    files = {f"wandb/{name}/train.log": steps(1, 60, noise=3 * at) for at, name in enumerate(names)}
+    files = {
+        f"wandb/{name}/{log}.log": steps(1, 60, noise=3 * at)
+        for at, (name, log) in enumerate(zip(names, ("first", "other"), strict=True))
+    }
     assert folders(placed(tmp_path, files)) == [f"wandb/{name}" for name in names]
 
 
