@@ -28,10 +28,11 @@ KERNEL_WAIT_NS = 30_000
 def idle_gaps(run: Run) -> pl.DataFrame:
     """Every gap, sorted by source and start.
 
-    Columns: source, rank, start_ns, end_ns, dur_ns, cause, seq and name (of the work that ends it), label, thread,
-    launch_ns, step (of that launch).
+    Columns: source, rank, start_ns, end_ns, dur_ns, cause, seq and name (of the work that ends it), step (of its
+    launch).
     """
-    parts = [_of_source(run, own) for own in gpu_rows(run).partition_by("source", maintain_order=True)]
+    work = gpu_rows(run).select(*_OF_WORK, "start_ns", "end_ns", "dur_ns")
+    parts = [_of_source(run, own) for own in work.partition_by("source", maintain_order=True)]
     return pl.concat(parts) if parts else pl.DataFrame(schema=_SCHEMA)
 
 
@@ -54,24 +55,21 @@ _SCHEMA = {
     "cause": pl.String,
     "seq": pl.Int64,
     "name": pl.String,
-    "label": pl.String,
-    "thread": pl.String,
-    "launch_ns": pl.Int64,
     "step": pl.Int64,
 }
 
 
-_OF_WORK = ("source", "rank", "seq", "name", "label", "kind", "thread", "launch_ns", "step")
+_OF_WORK = ("source", "rank", "seq", "name", "kind", "thread", "launch_ns", "step")
 
 
 def _of_source(run: Run, own: pl.DataFrame) -> pl.DataFrame:
     idle = gaps(union_of(own))
     # empty work may lie inside of a gap and ends none
-    solid = own.filter(pl.col("dur_ns") > 0)
-    ending = solid.select(_OF_WORK)[np.searchsorted(solid["start_ns"].to_numpy(), idle.end)]
-    ends = solid["end_ns"].to_numpy()
+    solid = np.flatnonzero(own["dur_ns"].to_numpy() > 0)
+    ending = own.select(_OF_WORK)[solid[np.searchsorted(own["start_ns"].to_numpy()[solid], idle.end)]]
+    ends = own["end_ns"].to_numpy()[solid]
     by_end = np.argsort(ends, kind="stable")
-    ended = solid["kind"][by_end[np.searchsorted(ends[by_end], idle.start)]]
+    ended = own["kind"][solid[by_end[np.searchsorted(ends[by_end], idle.start)]]]
     here, source = pl.col("source") == own["source"][0], own["source"][0]
     frame = ending.with_columns(
         start_ns=pl.Series(idle.start),

@@ -25,47 +25,28 @@ _CALLS_MORE = ("privateuse1_driver", "hip_runtime", "hpu_op")
 def gpu_rows(run: Run) -> pl.DataFrame:
     """Every piece of device work, sorted by source and start.
 
-    Columns: source, rank, device, stream, seq, category (the trace's), name, label (the kernel's category), kind
-    (compute, communication or memory), start_ns, end_ns, dur_ns, correlation, bytes; of the host call that launched it
-    api, thread, launch_ns and launch_end_ns, null when the trace has none; step, by launch.
+    Columns: source, rank, device, stream, seq, category (the trace's), name, start_ns, dur_ns, end_ns, label (the
+    kernel's category), kind (compute, communication or memory); of the host call that launched it thread and
+    launch_ns, null when the trace has none; step, by launch.
     """
+    columns = ("source", "rank", "device", "stream", "seq", "category", "name", "start_ns", "dur_ns")
     work = (
         run.scan("spans")
         .filter(pl.col("category").is_in(WORK))
-        .select(
-            "source",
-            "rank",
-            "device",
-            "stream",
-            "seq",
-            "category",
-            "name",
-            "start_ns",
-            "dur_ns",
-            "correlation",
-            "bytes",
-        )
-        .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
-        .collect()
-    )
-    launched = _with_launch(_labelled(work), host_calls(run)).sort("source", "start_ns", "seq")
-    return launched.with_columns(step_at(steps(run), launched["source"], launched["launch_ns"]))
-
-
-@derived
-def host_calls(run: Run) -> pl.DataFrame:
-    """Calls of the runtime and driver that may give the device work, wait for it or move its memory.
-
-    Columns: source, rank, seq, category, name, thread, start_ns, dur_ns, correlation, end_ns; by source and start.
-    """
-    return (
-        run.scan("spans")
-        .filter(is_call() & ~pl.col("name").is_in(QUIET_CALLS))
-        .select("source", "rank", "seq", "category", "name", "thread", "start_ns", "dur_ns", "correlation")
-        .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .select(*columns, "correlation", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
         .collect()
         .sort("source", "start_ns", "seq")
     )
+    launched = _with_launch(_labelled(work), host_calls(run))
+    return launched.with_columns(step_at(steps(run), launched["source"], launched["launch_ns"]))
+
+
+def host_calls(run: Run) -> pl.LazyFrame:
+    """Calls of the runtime and driver that may give the device work, wait for it or move its memory: rows of spans.
+
+    They are as many as the work of the device, so each question collects the columns that it needs.
+    """
+    return run.scan("spans").filter(is_call() & ~pl.col("name").is_in(QUIET_CALLS))
 
 
 def is_call() -> pl.Expr:
@@ -79,12 +60,15 @@ def _labelled(work: pl.DataFrame) -> pl.DataFrame:
     copy = pl.col("category") != "kernel"
     label = pl.when(copy).then(pl.lit(MEMORY)).otherwise(pl.col("label"))
     kind = pl.when(copy).then(pl.lit(MEMORY)).when(label == COMMUNICATION).then(label).otherwise(pl.lit(COMPUTE))
-    return work.join(names, on="name", how="left").with_columns(label=label, kind=kind)
+    return work.join(names, on="name", how="left", maintain_order="left").with_columns(label=label, kind=kind)
 
 
-def _with_launch(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    launch = calls.select(api="name", thread="thread", launch_ns="start_ns", launch_end_ns="end_ns")
-    return pl.concat([work, launch.select(pl.all().gather(_launch_index(work, calls)))], how="horizontal")
+def _with_launch(work: pl.DataFrame, host: pl.LazyFrame) -> pl.DataFrame:
+    order = ("source", "start_ns", "seq")
+    calls = host.select(*order, "thread", "correlation").collect().sort(order)
+    index = _launch_index(work, calls)
+    launch = calls.select(pl.col("thread").gather(index), launch_ns=pl.col("start_ns").gather(index))
+    return work.drop("correlation").hstack(launch)
 
 
 def _launch_index(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:

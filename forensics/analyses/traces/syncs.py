@@ -26,20 +26,25 @@ def sync_calls(run: Run) -> pl.DataFrame:
     (the copy that it waits for, by name, or null), op (the innermost operator around it) and frame (the innermost
     Python function around it, of the program rather than of torch where there is one), null where the trace has none.
     """
-    calls = host_calls(run)
-    found = calls.filter(pl.col("name").str.contains(words_for("blocking_call"))).with_columns(
-        waits=pl.col("name").str.contains(words_for("waiting_call"))
+    found = (
+        host_calls(run)
+        .filter(pl.col("name").str.contains(words_for("blocking_call")))
+        .select("source", "rank", "seq", "name", "thread", "start_ns", "dur_ns")
+        .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .with_columns(waits=pl.col("name").str.contains(words_for("waiting_call")))
+        .collect()
+        .sort("source", "start_ns", "seq")
     )
     found = found.with_columns(step_at(steps(run), found["source"], found["start_ns"]))
-    found = _without_profiler(found, calls, steps(run))
-    return _copies(_sites(run, found), gpu_rows(run)).drop("category", "correlation")
+    found = _without_profiler(found, host_calls(run), steps(run))
+    return _copies(_sites(run, found), gpu_rows(run))
 
 
-def _without_profiler(found: pl.DataFrame, calls: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+def _without_profiler(found: pl.DataFrame, calls: pl.LazyFrame, marks: pl.DataFrame) -> pl.DataFrame:
     """Leave out device-wide waits outside of the steps; without steps, those before and after every launch."""
     launched = calls.filter(pl.col("correlation") > 0, ~pl.col("name").str.contains("Synchronize"))
     around = launched.group_by("source").agg(first=pl.col("start_ns").min(), last=pl.col("start_ns").max())
-    bounds = found.join(around, on="source", how="left", maintain_order="left")
+    bounds = found.join(around.collect(), on="source", how="left", maintain_order="left")
     stepped = bounds["source"].is_in(marks["source"].unique().to_list())
     outside = pl.when(stepped).then(pl.col("step").is_null())
     outside = outside.otherwise(~pl.col("start_ns").is_between("first", "last").fill_null(value=False))

@@ -30,7 +30,7 @@ _HEADER = lazily(rb'\A\s*\{\s*"(?:schemaVersion|deviceProperties|displayTimeUnit
 _ROOT = lazily(rb"\A\s*[\[{]")
 
 
-@ingester("chrome_trace", version=1, sniff=Sniff(glob=_GLOBS), emits=("spans", "metrics", "facts"), device_growth=1 / 8)
+@ingester("chrome_trace", version=1, sniff=Sniff(glob=_GLOBS), emits=("spans", "metrics", "facts"), device_growth=1 / 4)
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one trace; raises `NotMine` when no array of events is in it."""
     head = opened.text_head(_SNIFF_BYTES)

@@ -48,7 +48,8 @@ def percent(share: float) -> str:
 
 def longest(rows: pl.DataFrame, most: int = 3) -> list[dict[str, Any]]:
     """The longest rows by `dur_ns`, the earlier first among equals."""
-    return rows.sort(["dur_ns", "start_ns"], descending=[True, False]).head(most).to_dicts()
+    order = pl.arg_sort_by("dur_ns", "start_ns", descending=[True, False])
+    return rows[rows.select(order.head(most)).to_series()].to_dicts()
 
 
 def on_rank(row: Row) -> str:

@@ -81,8 +81,16 @@ def test_one_launch_of_a_graph_has_many_kernels() -> None:
     run = traced(
         host("cudaGraphLaunch", 0, 3, "cuda_runtime", correlation=9), *(kernel(9, 10 * i, 5) for i in range(1, 4))
     )
-    assert gpu_rows(run)["api"].to_list() == ["cudaGraphLaunch"] * 3
+    assert gpu_rows(run)["launch_ns"].to_list() == [0] * 3
     assert unlaunched(run).is_empty()
+
+
+def test_work_and_gaps_hold_what_somebody_reads() -> None:
+    run = traced(*(one for at in range(500) for one in (launch(at + 1, 30 * at), kernel(at + 1, 30 * at + 10, 5))))
+    assert (idle_gaps(run).height, sync_calls(run).height, by_rank(run)["count"].to_list()) == (499, 0, [500])
+    assert (gpu_rows(run).estimated_size() + idle_gaps(run).estimated_size()) / 500 < 300, (
+        "bytes for each piece of work"
+    )
 
 
 def test_work_from_before_the_window_is_kept_and_told_from_a_lost_launch() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forensics import pipeline
+from forensics import pipeline, registry
 from forensics.analyses.traces import loader as trace_loader
 from forensics.compare.kernel_profile import KernelProfile, profile
 from forensics.compare.kernels import diff
@@ -19,6 +19,8 @@ from forensics.formats.trace._device import WANTED, may_be_left
 from forensics.formats.trace.calls import QUIET_CALLS
 from forensics.io.limits import DEFAULT
 from forensics.knowledge.vocabulary import words_for
+from forensics.model import Source
+from forensics.store.fill import held_bytes
 from forensics.store.run import Run
 from forensics.values import replace
 
@@ -221,6 +223,13 @@ def test_a_store_for_the_device_and_a_whole_one_never_stand_for_each_other(
         heights[kind].append(run.collect("spans").height)
     assert heights["whole"][0] == heights["whole"][1] > heights["device"][0] == heights["device"][1] > 0
     assert len(list((tmp_path / "cache").glob("forensics/runs/*"))) == 2
+
+
+@pytest.mark.parametrize(("size_bytes", "kept"), [(1 << 30, False), ((1 << 30) + 4, True)])
+def test_the_work_of_a_trace_above_1_gib_lies_on_disk_while_it_is_judged(size_bytes: int, kept: bool) -> None:
+    source = Source("rank0.json", size_bytes)
+    held = held_bytes(source, registry.load("ingesters").ingesters, DEVICE_ONLY)
+    assert (held > pipeline.IN_MEMORY_BYTES) == kept
 
 
 @pytest.mark.skipif(not REAL, reason="no real traces at hand")
