@@ -74,7 +74,8 @@ def calendar_of(year: int, parts: Sequence[tuple[int, bytes]], sample: Sequence[
 
 
 def _have(lines: Sequence[str], forms: Sequence[Form]) -> bool:
-    return any(form.pattern.search(line[:_LINE_CHARS]) for line in lines for form in forms)
+    begins = [line[:_LINE_CHARS] for line in lines]
+    return any(any(map(form.pattern.search, begins)) for form in forms)
 
 
 def clock_of(parts: Sequence[tuple[int, bytes]], *, is_undated: bool) -> Clock | None:

@@ -62,10 +62,12 @@ def _may_fit(dialect: Dialect, texts: list[str], shapes: str) -> bool:
 
 
 def _may_hold(shapes: str, needle: str, pattern: str) -> bool:
-    return _shape_of(needle) in shapes and all(_shape_of(literal) in shapes for literal in literals_of(pattern))
+    return all(map(shapes.__contains__, _shapes_of(needle, pattern)))
 
 
-_shape_of = cache(_lines.masked)
+@cache
+def _shapes_of(needle: str, pattern: str) -> tuple[str, ...]:
+    return tuple(map(_lines.masked, (needle, *literals_of(pattern))))
 
 
 def needle_of(pattern: str) -> str:

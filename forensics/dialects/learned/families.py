@@ -78,6 +78,12 @@ class Column:
         return any(cell.text != self.cells[0].text for cell in self.cells)
 
     @property
+    def has_decimal_comma(self) -> bool:
+        """Whether one of its numbers has its decimals behind a comma."""
+        texts = [cell.text for cell in self.cells if "," in cell.text]
+        return any(re.match(DECIMAL_COMMA, text) for text in texts)
+
+    @property
     def is_finite(self) -> bool:
         """Whether one of its numbers is finite."""
         return any(isfinite(cell.value) for cell in self.cells)
@@ -94,7 +100,7 @@ class Column:
         bare = not self.optional and (self.units == {""} or percent)
         return bare and counts(self.values, self.begins)
 
-    @property
+    @cached_property
     def has_a_course(self) -> bool:
         """Whether it is a fraction without a unit that falls, and goes up on the way, as no rate and no countdown."""
         if self.optional or any(self.units):
@@ -152,8 +158,7 @@ def as_line(family: Family, *, points: bool = False) -> Line:
             parts.append(part)
             literals.append(literal)
     meaning = "metrics" if family.is_metric else "progress"
-    texts = (cell.text for column in family.columns for cell in column.cells)
-    comma = points or any("," in text and re.match(DECIMAL_COMMA, text) for text in texts)
+    comma = points or any(column.has_decimal_comma for column in family.columns)
     if family.pattern:
         return Line("metrics", family.needle, family.pattern, names=names, comma=comma, points=points)
     return Line(meaning, _needle(literals), "".join(parts), names=names, comma=comma, points=points)

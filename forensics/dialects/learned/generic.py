@@ -94,8 +94,10 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
         ranks = ()
     repeats = _MIN_TINY if len(lines) < _TINY_LINES else _MIN_REPEATS
     excerpt = len(lines) < _TINY_LINES and sum(bool(line.strip()) for line in lines) <= _EXCERPT_LINES
-    titles = _titles(lines)
-    found = [*_families(lines, ranks, repeats, titles, excerpt=excerpt), *tables(lines, repeats)][:_MAX_FAMILIES]
+    shapes = list(map(shape_of, lines))
+    titles = _titles(lines, shapes)
+    groups = _merged(_grouped(lines, shapes))
+    found = [*_families(groups, ranks, repeats, titles, excerpt=excerpt), *tables(lines, repeats)][:_MAX_FAMILIES]
     found = found if any(family.is_metric for family in found) else [*found, *nameless(lines)]
     if not any(family.is_metric for family in found):
         return None
@@ -116,11 +118,11 @@ def _sections(lines: Sequence[str], titles: Sequence[int], repeats: int) -> Iter
         yield Line("section", "", f"(?:{words_for('title_of_evaluation')})|(?:{words_for('title_of_training')})")
 
 
-def _titles(lines: Sequence[str]) -> list[int]:
+def _titles(lines: Sequence[str], shapes: Sequence[str]) -> list[int]:
     """Where the titles of what is measured in training or in an evaluation stand."""
-    short = [(at, shape_of(line)) for at, line in enumerate(lines) if len(line) <= _MAX_TITLE]
-    shapes = {shape for _, shape in short if not shape.endswith("0")}  # few make a log
-    named = {shape for shape in shapes if any(stands_for(title, shape) for title in _TITLES)}
+    short = [(at, shapes[at]) for at, line in enumerate(lines) if len(line) <= _MAX_TITLE]
+    alike = {shape for _, shape in short if not shape.endswith("0")}  # few make a log
+    named = {shape for shape in alike if any(stands_for(title, shape) for title in _TITLES)}
     return [at for at, shape in short if shape in named]
 
 
@@ -141,13 +143,13 @@ def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int
 
 
 def _families(
-    lines: Sequence[str], ranks: Sequence[int | None], repeats: int, titles: Sequence[int], *, excerpt: bool
+    groups: _Groups, ranks: Sequence[int | None], repeats: int, titles: Sequence[int], *, excerpt: bool
 ) -> Iterator[Family]:
     """Groups of lines with the same keys in the same order, the commonest first; `titles` part records, too."""
     heads: list[list[int]] = []
     counters: list[tuple[int, Family, _Group]] = []
     rest: list[_Group] = []
-    for signature, found in sorted(_merged(_grouped(lines)).items(), key=lambda kv: -len(kv[1])):
+    for signature, found in sorted(groups.items(), key=lambda kv: -len(kv[1])):
         found.sort(key=itemgetter(0))
         places, rows = [at for at, _ in found], [row for _, row in found]
         who = [ranks[at] for at in places] if ranks else []
@@ -192,14 +194,13 @@ def _is_lost(row: tuple[Slot, ...]) -> bool:
     return any(stands_for("printed_loss", key) and not stands_for("printed_rate", key) for key in gone)
 
 
-def _grouped(lines: Sequence[str]) -> _Groups:
+def _grouped(lines: Sequence[str], shapes: Sequence[str]) -> _Groups:
     """Lines by their keys; what lines of one shape are is decided once, and few shapes make a log."""
     groups: _Groups = {}
     signatures: dict[str, tuple[str, ...]] = {}
-    for at, line in enumerate(lines):
+    for at, (line, shape) in enumerate(zip(lines, shapes, strict=True)):
         if len(line) > _MAX_CHARS:
             continue
-        shape = shape_of(line)
         signature = signatures.get(shape)
         if signature is None:
             signature = _read(line, slots(line, shape))
@@ -321,9 +322,9 @@ def _columns(keys: Iterable[str], rows: list[tuple[Slot, ...]], ranks: list[int 
 def _even_column(key: str, rows: list[tuple[Slot, ...]], keys: list[str]) -> Column:
     """All values of one key, where every row has the same `keys` and one rank printed them all."""
     at = keys.index(key)
-    maxima = tuple(row[at + 1] for row in rows if row[at + 1].over) if at + 1 < len(keys) else ()
-    cells = tuple(row[at] for row in rows)
-    return Column(key, cells, maxima if len(maxima) == len(cells) else (), place=at)
+    has_maxima = at + 1 < len(keys) and all(row[at + 1].over for row in rows)
+    maxima = tuple([row[at + 1] for row in rows]) if has_maxima else ()
+    return Column(key, tuple([row[at] for row in rows]), maxima, place=at)
 
 
 def _column(key: str, rows: list[tuple[Slot, ...]], names: list[list[str]], ranks: list[int | None]) -> Column:

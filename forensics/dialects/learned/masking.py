@@ -384,13 +384,25 @@ def names_hold(shape: str) -> bool:
     return all(place.holds for place in _places(shape))
 
 
+@lru_cache(maxsize=1024)
+def _same(shape: str) -> list[tuple[int, int, str, tuple[str, str, bool, str]]] | None:
+    """Where the numbers of a shape stand, with all else of their slots; None where that differs from line to line."""
+    places = _places(shape)
+    if any(place.named is not None or not place.holds for place in places):
+        return None
+    return [(begin, end, slot.key, slot[2:]) for begin, end, _, slot, *_ in places]
+
+
 def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
     """The numbers of a line in order; `over` marks the second number of `N/M` (or `N of M`).
 
     Where they stand is looked for once for all lines of its `shape`.
     """
+    shape = shape if shape is not None else shape_of(line)
+    if (same := _same(shape)) is not None:
+        return tuple([Slot(key, line[begin:end], *rest) for begin, end, key, rest in same])
     found: list[Slot] = []
-    for place in _places(shape if shape is not None else shape_of(line)):
+    for place in _places(shape):
         key, _, unit, before, over, behind = place.slot
         text = line[place.begin : place.end]
         if not place.holds:
