@@ -161,13 +161,15 @@ def _usual_s(row: dict[str, Any]) -> float:
 
 def _records(run: Run, fewest: int) -> pl.DataFrame:
     """The first training record of the last step of each source, and the median time between steps."""
+    source, seq, step = pl.col("source"), pl.col("seq"), pl.col("step")
+    is_other = source != source.shift(1)
     times = (
         metric_records(run)
-        .filter(pl.col("step").is_not_null() & pl.col("t_ns").is_not_null())
-        .group_by("source", "seq")
-        .agg(pl.col("t_ns", "step", "line").first())
-        .sort("source", "seq")
-        .filter((pl.col("step") != pl.col("step").shift(1)).over("source").fill_null(value=True))
+        .filter(step.is_not_null() & pl.col("t_ns").is_not_null())
+        .select("source", "seq", "t_ns", "step", "line")
+        .sort("source", "seq", maintain_order=True)
+        .filter((is_other | (seq != seq.shift(1))).fill_null(value=True))
+        .filter((is_other | (step != step.shift(1))).fill_null(value=True))
     )
     usual, last = pl.col("t_ns").diff().median(), pl.col("t_ns", "step", "line", "seq").last()
     ends = times.group_by("source", maintain_order=True).agg(last, usual=usual, count=pl.len())
