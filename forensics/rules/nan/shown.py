@@ -12,7 +12,19 @@ from forensics.analyses.nan.series import Status
 from forensics.case.trainers import trainers_by_source
 from forensics.knowledge.metrics import telling
 from forensics.knowledge.operations import operation_of
-from forensics.rules.kit import Findings, Onset, Run, Struct, at_step, event_evidence, metric_evidence, proof, remark, rule, times
+from forensics.rules.kit import (
+    Findings,
+    Onset,
+    Run,
+    Struct,
+    at_step,
+    event_evidence,
+    metric_evidence,
+    proof,
+    remark,
+    rule,
+    times,
+)
 from forensics.values import replace
 
 #: Tables that say what the writer of a file hides.

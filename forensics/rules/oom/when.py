@@ -7,8 +7,8 @@ import polars as pl
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.case.processes.lives import Boundary, boundaries, lives
 from forensics.case.series import metric_records
-from forensics.rules.kit import Evidence, Findings, Locator, Run, Struct, at_step, proof, remark, rule, times
-from forensics.rules.oom._memory import fatal, first_fatal, message_evidence, of_fatal, ranks, size
+from forensics.rules.kit import Evidence, Findings, Locator, Run, Struct, at_step, proof, remark, times
+from forensics.rules.oom._memory import fatal, message_evidence, of_fatal, ranks, size
 
 
 @of_fatal("OOM005 oom-during-evaluation", "events metrics", confidence="medium")
