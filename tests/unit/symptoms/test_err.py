@@ -81,6 +81,12 @@ def test_a_bus_error_under_deepspeed_may_come_of_its_version(tmp_path: Path) -> 
     assert "pip install -U deepspeed" in page
 
 
+@pytest.mark.parametrize(("code", "is_told"), [(7, True), (11, False)])
+def test_the_launcher_of_deepspeed_is_known_by_its_line(tmp_path: Path, code: int, *, is_told: bool) -> None:
+    end = f"[2031-05-06 07:08:09,777] [ERROR] [launch.py:325:sigkill_handler] exits with return code = -{code}\n"
+    assert ("pip install -U deepspeed" in told(written(tmp_path, {"run.out": "step 1 loss 2.1\n" + end}))) is is_told
+
+
 def test_a_bus_error_without_deepspeed_is_not_blamed_on_it(tmp_path: Path) -> None:
     page = told(written(tmp_path, died(7, "SIGBUS")))
     assert "docker run --shm-size=16g" in page

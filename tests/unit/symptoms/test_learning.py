@@ -53,9 +53,10 @@ def test_spikes_near_the_peak_of_the_rate_ask_for_a_lower_one_and_a_longer_warm_
     assert "Lengthen the warm-up of the learning rate (now warmup_steps = 60" in text
 
 
-def test_spikes_that_share_nothing_name_batch_precision_and_effective_batch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bf16", ["true", "auto"])
+def test_spikes_that_share_nothing_name_batch_precision_and_effective_batch(tmp_path: Path, bf16: str) -> None:
     values = supervised(300, spiky({77, 141, 171, 236}, 8.0))
-    text = tuned(tmp_path, values, ADAPTER + "sample_packing: true\nbf16: true\n")
+    text = tuned(tmp_path, values, ADAPTER + f"sample_packing: true\nbf16: {bf16}\n")
     assert "(loss_spike, confidence" in text
     assert "Look at the gradient norm and the batch of step" in text
     assert "with sample packing off" in text

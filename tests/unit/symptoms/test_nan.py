@@ -289,6 +289,7 @@ def test_a_backward_call_that_anomaly_detection_names_is_a_nan_only_where_one_is
         ("WARNING NaN/Inf in loss at step 61: skipping the optimizer step", ""),
         ("[WARNING] NaN/Inf detected in loss at step 61 (1/10 consecutive)", "transient"),
         ("INFO no NaN/Inf in loss at step 61", ""),
+        ("WARNING NaN loss at step 61, gradients zeroed, optimizer step skipped", ""),
     ],
 )
 def test_the_line_of_a_detector_alone_warns_of_its_step_unless_the_update_was_skipped(
@@ -297,6 +298,21 @@ def test_the_line_of_a_detector_alone_warns_of_its_step_unless_the_update_was_sk
     after = steps(60, loss=LOSS, gnorm=spread(0.5)).replace("step=", "step=1")
     verdict = report(written(tmp_path, {"train.log": GOOD + line + "\n" + after})).verdict
     assert (verdict.cause, verdict.onset.step) == (cause, 61 if cause else None)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_told"),
+    [
+        ("NaN loss, gradients zeroed, optimizer step skipped", True),
+        ("found NaN in gradients, update skipped", True),
+        ("skip_nan_loss is on: steps with a NaN loss are not made", False),
+        ("gradient overflow, step skipped", False),  # of fp16, and usual
+    ],
+)
+def test_a_program_that_skips_an_update_for_a_nan_is_heard(tmp_path: Path, line: str, *, is_told: bool) -> None:
+    after = steps(60, loss=LOSS, gnorm=spread(0.5)).replace("step=", "step=1")
+    text = told(written(tmp_path, {"train.log": GOOD + line + "\n" + after}))
+    assert ("the program says that a number is not finite at step 61" in text) is is_told
 
 
 @pytest.mark.parametrize(("highest", "outcome"), [(32007, "FAILED nan"), (31999, "FAILED nan")])

@@ -101,7 +101,7 @@ def test_the_phase_is_that_of_the_frames(tmp_path: Path, raised: tuple[str, str]
 ADAM = ("torch/optim/adamw.py", "_init_group")
 EAGER = ("transformers/models/llama/modeling_llama.py", "eager_attention_forward")
 ALONE = "micro_batch_size: 1\ngradient_accumulation_steps: 16\nsequence_len: 8192\n"
-SHORTER = "Shorten the longest sequence, or pack and cap it (now sequence_len = 8192, config.yaml:3)"
+SHORTER = "Shorten the longest sequence, or pack and cap it; see that attention is fused"
 SHARD = "Shard the optimizer states over the ranks (ZeRO, FSDP), use an 8-bit optimizer, or off-load them"
 
 
@@ -125,6 +125,21 @@ def test_a_batch_of_one_asks_for_what_the_step_holds_besides(
     actions = [one.text for one in report(run).verdict.actions if "what holds the memory" not in one.text]
     assert first.startswith(actions[0][:30])
     assert first in told(run)
+
+
+@pytest.mark.parametrize(("attention", "is_told"), [("", True), ("attn_implementation: sdpa\n", False)])
+def test_where_no_setting_says_which_attention_is_used_it_is_asked_for(
+    tmp_path: Path, attention: str, *, is_told: bool
+) -> None:
+    config = f"micro_batch_size: 1\nsequence_len: 8192\ngradient_checkpointing: true\n{attention}"
+    said = told(written(tmp_path, {"train.log": ran_out(TRAINS), "config.yaml": config}))
+    assert "Shorten the longest sequence, or pack and cap it" in said
+    assert ("; see that attention is fused (sdpa, flash_attention_2)" in said) is is_told
+
+
+def test_weights_that_are_put_on_the_device_one_by_one_are_loaded(tmp_path: Path) -> None:
+    error = ran_out("main", ("accelerate/utils/modeling.py", "set_module_tensor_to_device"))
+    assert "fix Load the weights in 4 or 8 bit" in page(tmp_path, error)
 
 
 @pytest.mark.parametrize("config", ["attn_implementation: sdpa\n", "attn_implementation: flash_attention_2\n"])
