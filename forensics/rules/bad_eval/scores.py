@@ -111,19 +111,20 @@ def identical(run: Run) -> Findings:
     of_one = pl.coalesce(pl.format("{} {}", pl.col("model").fill_null(""), "step"), "source")
     each = {str(key): part.to_dicts() for (key,), part in rows.group_by(of_one, maintain_order=True)}
     ordered = sorted(each.values(), key=lambda part: age(part[0]))
+    alike: list[list[Row]] = []
     for before, after in pairwise(ordered):
-        if (before[0]["model"], before[0]["step"]) == (after[0]["model"], after[0]["step"]):
+        other = (before[0]["model"], before[0]["step"]) != (after[0]["model"], after[0]["step"])
+        count = _equal(before, after) if other else 0
+        alike = [*(alike or [before]), after] if count else []
+        if count * (len(alike) - 1) < _FEWEST and sum(len(_large(part)) for part in alike[1:]) < _TASKS:
             continue
-        count = _equal(before, after)
-        large = {row["task"] for row in after if (row["n"] or 0) >= _DOCUMENTS and row["value"] not in (0, 1)}
-        if count < _FEWEST and not (count and len(large) >= _TASKS):
-            continue
+        many = "two" if len(alike) == 2 else str(len(alike))
         yield identical.finding(
-            f"two results of different checkpoints are equal in all {count} metrics, to the last digit",
-            "one of the two was copied or came from a cache, or both evaluated the same weights",
-            proof(result_evidence(after[0]), result_evidence(before[0])),
+            f"{many} results of different checkpoints are equal in all {count} metrics, to the last digit",
+            "one of them was copied or came from a cache, or all evaluated the same weights",
+            proof(result_evidence(after[0]), result_evidence(alike[0][0])),
             Onset(step=after[0]["step"], step_lo=before[0]["step"]),
-            confidence="high" if count >= _FEWEST else "medium",
+            confidence="high" if count * (len(alike) - 1) >= _FEWEST else "medium",
             numbers={"metrics": count},
         )
         return
@@ -135,6 +136,17 @@ def _equal(before: Sequence[Row], after: Sequence[Row]) -> int:
     common = [(known[key], row["value"]) for row in after if (key := tuple(row[c] for c in _KEY)) in known]
     telling = any(a not in (0, 1) for a, _ in common)
     return len(common) if telling and all(a == b for a, b in common) else 0
+
+
+def _large(rows: Sequence[Row]) -> set[str]:
+    """Tasks whose scores are of so many documents, as is said or follows from an error, that models rarely agree."""
+    return {row["task"] for row in rows if row["value"] not in (0, 1) and _documents(row) >= _DOCUMENTS}
+
+
+def _documents(row: Row) -> float:
+    share, error = row["value"], row["stderr"]
+    counted = error and 0 < share < 1 and is_share(row["metric"])
+    return row["n"] or (share * (1 - share) / error**2 if counted else 0)
 
 
 class AnswersNotFound(Struct, frozen=True):
