@@ -15,10 +15,12 @@ from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, ran
 class Recompiles(Struct, frozen=True):
     """Thresholds of SLO009.
 
-    `many` recompilations in one source are told; single slow steps that take `burst` of the time are a loss.
+    `many` recompilations in one source are told; single slow steps that take `burst` of the time are a loss, and
+    then `few` are told: a warm-up has two or three.
     """
 
     many: int = 8
+    few: int = 4
     burst: float = 1 - 1 / Gravity().mild
 
 
@@ -32,7 +34,7 @@ def recompiles(run: Run, cfg: Recompiles) -> Findings:
         yield _of_log(limit, rows.height, _share(run), cfg, gave_up=True)
         return
     for _, part in rows.group_by("source", maintain_order=True):
-        if part.height >= cfg.many:
+        if part.height >= cfg.many or (part.height >= cfg.few and _share(run) >= cfg.burst):
             yield _of_log(part, part.height, _share(run), cfg, gave_up=False)
             return
 
@@ -41,7 +43,7 @@ def recompiling(run: Run) -> bool:
     """Whether a log says that it recompiled often, and single slow steps take much of the time."""
     least = run.threshold(Recompiles)
     told = run.scan("events").filter(pl.col("code").is_in(telling("recompiled"))).collect()
-    return told.height >= least.many and _share(run) >= least.burst
+    return told.height >= least.few and _share(run) >= least.burst
 
 
 def _share(run: Run) -> float:
