@@ -81,6 +81,29 @@ def test_a_bus_error_under_deepspeed_may_come_of_its_version(tmp_path: Path) -> 
     assert "pip install -U deepspeed" in page
 
 
+@pytest.mark.parametrize(
+    ("error", "cause", "advice"),
+    [
+        ("ValueError: only one element tensors can be converted to Python scalars", "uncaught_exception", ".mean()"),
+        ("RuntimeError: a Tensor with 8 elements cannot be converted to Scalar", "uncaught_exception", "drop_last"),
+        (
+            "RuntimeError: While copying the parameter named embed.weight, whose dimensions in the model are"
+            " torch.Size([90, 8]) and whose dimensions in the checkpoint are torch.Size([91, 8]).",
+            "state_mismatch",
+            "the message names the parameter that differs",
+        ),
+        ("ValueError: inconsistent batch of 3 and 4", "shape_mismatch", "Compare the shapes"),
+    ],
+)
+def test_sizes_are_of_a_value_of_a_checkpoint_or_of_a_batch(
+    tmp_path: Path, error: str, cause: str, advice: str
+) -> None:
+    log = f'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    step()\n{error}\n'
+    verdict = report(written(tmp_path, {"run.log": log})).verdict
+    assert verdict.cause == cause
+    assert advice in verdict.actions[0].text
+
+
 @pytest.mark.parametrize(("code", "is_told"), [(7, True), (11, False)])
 def test_the_launcher_of_deepspeed_is_known_by_its_line(tmp_path: Path, code: int, *, is_told: bool) -> None:
     end = f"[2031-05-06 07:08:09,777] [ERROR] [launch.py:325:sigkill_handler] exits with return code = -{code}\n"

@@ -50,6 +50,16 @@ def test_an_evaluation_that_ran_out_is_not_answered_with_the_training_batch(tmp_
     assert "micro-batch" not in said
 
 
+@pytest.mark.parametrize("caller", ["test", "debug_images", "save_samples", "visualize_batch"])
+def test_pictures_and_tests_between_the_steps_are_evaluations(tmp_path: Path, caller: str) -> None:
+    assert "ran out of GPU memory in an evaluation" in page(tmp_path, steps(50) + ran_out(caller))
+
+
+@pytest.mark.parametrize("caller", ["test_loader", "save_all", "debug"])
+def test_a_caller_whose_name_only_begins_so_is_no_evaluation(tmp_path: Path, caller: str) -> None:
+    assert "in an evaluation" not in page(tmp_path, steps(50) + ran_out(caller))
+
+
 def test_an_evaluation_is_known_by_the_line_that_began_it(tmp_path: Path) -> None:
     said = page(tmp_path, steps(50) + "***** Running Evaluation *****\n  Num examples = 2000\n" + ran_out(TRAINS))
     assert "ran out of GPU memory in an evaluation" in said

@@ -365,7 +365,8 @@ def test_steps_that_go_on_behind_an_error_do_clear_it(tmp_path: Path) -> None:
 
 def test_a_spread_that_is_no_number_is_a_nan_of_the_weights(tmp_path: Path) -> None:
     verdict = said(tmp_path, [*TRACEBACK, "RuntimeError: normal expects all elements of std >= 0.0"])
-    assert shape(verdict) == (Outcome.FAILED, Shape.NAN)
+    assert (*shape(verdict), verdict.cause) == (Outcome.FAILED, Shape.NAN, "spread_invalid")
+    assert "bound the parameter of the deviation" in verdict.actions[0].text
 
 
 @pytest.mark.parametrize(("who", "is_read"), [("(pid=22950) ", True), ("(plan=22950) ", False)])
