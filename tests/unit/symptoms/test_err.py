@@ -87,8 +87,10 @@ def test_a_bus_error_under_deepspeed_may_come_of_its_version(tmp_path: Path) -> 
         ("ValueError: only one element tensors can be converted to Python scalars", "uncaught_exception", ".mean()"),
         ("RuntimeError: a Tensor with 8 elements cannot be converted to Scalar", "uncaught_exception", "drop_last"),
         (
-            "RuntimeError: While copying the parameter named embed.weight, whose dimensions in the model are"
-            " torch.Size([90, 8]) and whose dimensions in the checkpoint are torch.Size([91, 8]).",
+            (
+                "RuntimeError: While copying the parameter named embed.weight, whose dimensions in the model are"
+                " torch.Size([90, 8]) and whose dimensions in the checkpoint are torch.Size([91, 8])."
+            ),
             "state_mismatch",
             "the message names the parameter that differs",
         ),
