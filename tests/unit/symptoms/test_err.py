@@ -106,6 +106,25 @@ def test_sizes_are_of_a_value_of_a_checkpoint_or_of_a_batch(
     assert advice in verdict.actions[0].text
 
 
+@pytest.mark.parametrize(("device", "cause"), [("CPU", "host_out_of_memory"), ("GPU", "gpu_out_of_memory")])
+@pytest.mark.parametrize("alone", [True, False])
+def test_tensorflow_says_whose_memory_was_full(tmp_path: Path, device: str, cause: str, *, alone: bool) -> None:
+    place = f"/job:localhost/replica:0/task:0/device:{device}:0 by allocator {device.lower()}"
+    error = f"ResourceExhaustedError: OOM when allocating tensor with shape[64,8] and type float on {place}\n"
+    trace = (
+        "" if alone else 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    run()\n'
+    )
+    assert report(written(tmp_path, {"run.log": trace + error})).verdict.cause == cause
+
+
+def test_a_local_object_for_a_worker_is_not_pickled(tmp_path: Path) -> None:
+    error = "AttributeError: Can't get local object 'train.<locals>.collate'\n"
+    trace = 'Traceback (most recent call last):\n  File "/app/train.py", line 3, in <module>\n    run()\n'
+    page = told(written(tmp_path, {"run.log": trace + error}))
+    assert "(cannot_pickle, confidence" in page
+    assert "load without workers (num_workers=0)" in page
+
+
 @pytest.mark.parametrize(("code", "is_told"), [(7, True), (11, False)])
 def test_the_launcher_of_deepspeed_is_known_by_its_line(tmp_path: Path, code: int, *, is_told: bool) -> None:
     end = f"[2031-05-06 07:08:09,777] [ERROR] [launch.py:325:sigkill_handler] exits with return code = -{code}\n"

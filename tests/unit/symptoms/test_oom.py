@@ -147,6 +147,19 @@ def test_where_no_setting_says_which_attention_is_used_it_is_asked_for(
     assert ("; see that attention is fused (sdpa, flash_attention_2)" in said) is is_told
 
 
+KEPT = "It had fitted until then: where memory rose with the steps, something is kept of each"
+
+
+@pytest.mark.parametrize(("count", "is_told"), [(3, True), (2, False)])
+def test_a_run_that_had_fitted_asks_whether_memory_rose(tmp_path: Path, count: int, *, is_told: bool) -> None:
+    said = page(tmp_path, "".join(f"[step {n}] loss={3 - n / 100}\n" for n in range(1, count + 1)) + ran_out(TRAINS))
+    assert (KEPT in said) is is_told
+
+
+def test_an_evaluation_that_ran_out_does_not_ask_whether_memory_rose(tmp_path: Path) -> None:
+    assert KEPT not in page(tmp_path, steps(50) + ran_out(EVALUATES))
+
+
 def test_weights_that_are_put_on_the_device_one_by_one_are_loaded(tmp_path: Path) -> None:
     error = ran_out("main", ("accelerate/utils/modeling.py", "set_module_tensor_to_device"))
     assert "fix Load the weights in 4 or 8 bit" in page(tmp_path, error)
