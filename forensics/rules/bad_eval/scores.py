@@ -111,7 +111,7 @@ def identical(run: Run) -> Findings:
     of_one = pl.coalesce(pl.format("{} {}", pl.col("model").fill_null(""), "step"), "source")
     each = {str(key): part.to_dicts() for (key,), part in rows.group_by(of_one, maintain_order=True)}
     ordered = sorted(each.values(), key=lambda part: age(part[0]))
-    alike: list[list[Row]] = []
+    alike: list[Sequence[Row]] = []
     for before, after in pairwise(ordered):
         other = (before[0]["model"], before[0]["step"]) != (after[0]["model"], after[0]["step"])
         count = _equal(before, after) if other else 0
