@@ -116,7 +116,7 @@ def identical(run: Run) -> Findings:
         other = (before[0]["model"], before[0]["step"]) != (after[0]["model"], after[0]["step"])
         count = _equal(before, after) if other else 0
         alike = [*(alike or [before]), after] if count else []
-        if count * (len(alike) - 1) < _FEWEST and sum(len(_large(part)) for part in alike[1:]) < _TASKS:
+        if count < _FEWEST and sum(len(_large(part)) for part in alike[1:]) < _TASKS:
             continue
         many = "two" if len(alike) == 2 else str(len(alike))
         yield identical.finding(
@@ -124,7 +124,7 @@ def identical(run: Run) -> Findings:
             "one of them was copied or came from a cache, or all evaluated the same weights",
             proof(result_evidence(after[0]), result_evidence(alike[0][0])),
             Onset(step=after[0]["step"], step_lo=before[0]["step"]),
-            confidence="high" if count * (len(alike) - 1) >= _FEWEST else "medium",
+            confidence="high" if count >= _FEWEST else "medium",
             numbers={"metrics": count},
         )
         return
