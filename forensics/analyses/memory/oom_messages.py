@@ -258,7 +258,7 @@ def _message(
         source=row["source"],
         locator=Locator(line=row["line"], byte=row["byte"]),
         code=code,
-        rank=row["rank"] if row["rank"] is not None or failure is None else failure.rank,
+        rank=row["rank"] if failure is None or failure.rank is None else failure.rank,
         step=step,
         t_ns=row["t_ns"],
         where="host" if is_kind(cause, "host_memory") else "device",

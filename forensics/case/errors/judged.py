@@ -13,8 +13,9 @@ import polars as pl
 
 from forensics.case.end_markers import ends_the_log, last_lines
 from forensics.case.errors._failure import ANY, Failure, merged
-from forensics.case.errors.exits import NONZERO, exits
+from forensics.case.errors.exits import NONZERO, Exit, exits
 from forensics.case.errors.kinds import EXIT_RECORD, Weight, attributes, of_exception, of_line, of_lone_line
+from forensics.dialects.prefixes import split
 from forensics.knowledge.errors import final, telling
 from forensics.knowledge.signals import signal_of
 from forensics.knowledge.vocabulary import stands_for, words_for
@@ -61,6 +62,7 @@ def _judged(run: Run) -> Iterator[Failure]:
     last = last_lines(run)
     events = _events(run)
     ends = exits(run).by_rank.values()
+    raised = _raised_by(events, ends)
     of_process = {str(end.pid): end.rank for end in ends}
     of_place = _alone((end.source, end.line, end.rank) for end in ends)
     told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
@@ -73,13 +75,14 @@ def _judged(run: Run) -> Iterator[Failure]:
         if judged is None:
             continue
         weight, shape, cause = judged
+        own = raised.get((row["source"], row["line"], row["code"]), row["rank"])
         yield Failure(
             source=row["source"],
             line=row["line"],
             byte=row["byte"],
             t_ns=row["t_ns"],
-            rank=row["rank"]
-            if row["rank"] is not None
+            rank=own
+            if own is not None
             else _rank_of_block(
                 row, block, of_process.get(attrs.get("pid", ""), of_place.get((row["source"], row["line"])))
             ),
@@ -99,6 +102,22 @@ def _judged(run: Run) -> Iterator[Failure]:
             caught="caught" in attrs,
             head=int(attrs["head_line"]) if attrs.get("head_line", "").isdigit() else None,
         )
+
+
+def _raised_by(events: pl.DataFrame, ends: Iterable[Exit]) -> dict[tuple[str, int, str], int]:
+    """Give the rank of the last traceback before the place where a launcher tells of the one worker that raised.
+
+    Such a log holds the output of all workers: the rank that its other lines name is that of who logs.
+    """
+    found: dict[tuple[str, int, str], int] = {}
+    plain = [end for end in ends if end.code == 1 and end.line is not None]
+    for (source, _), rank in _alone((end.source, None, end.rank) for end in plain).items():
+        until = max(end.line or 0 for end in plain if end.source == source)
+        own = (pl.col("source") == source) & (pl.col("code") == "traceback") & (pl.col("line") < until)
+        for line, text in events.filter(own).sort("line").tail(1).select("line", "text").iter_rows():
+            if split(text or "")[1] is None:
+                found[source, line, "traceback"] = rank
+    return found
 
 
 def _stack(attrs: Mapping[str, str]) -> tuple[str, ...]:

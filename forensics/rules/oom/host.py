@@ -46,6 +46,7 @@ def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
     risen = one.form.rise / max(first, 0.1)
     full = one.share >= cfg.full if one.share is not None else risen >= cfg.kill
     deaths = killed(run) if full else ()
+    killed_ranks = ranks_of(deaths)
     whose = "the process's memory on the host" if one.meaning.quantity == "rss" else "the memory in use on the host"
     yield host_memory_grows.finding(
         f"{whose} rises all the time: {was} → {now}{memory.until(one)}",
@@ -53,7 +54,7 @@ def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
         (*memory.series_evidence(one, one.form.onset or 0, -1), *evidence_of(deaths)),
         memory.onset_of(one),
         severity="error" if deaths else "warning" if risen >= cfg.warn else "info",
-        culprits=memory.ranks(one),
+        culprits=memory.ranks(one) or (killed_ranks if len(killed_ranks) == 1 else ()),
         numbers={"rise_gib": one.form.rise, "gib_per_step": one.form.per_step, **memory.reach_numbers(one)},
     )
 
