@@ -60,6 +60,12 @@ class Steps(Struct, frozen=True):
         """Count the records that stand before a place."""
         return bisect_left(self.at, before)
 
+    def begins_at(self, at: int) -> bool:
+        """Tell whether the first record of a step stands at a place."""
+        i = bisect_left(self.at, at)
+        here = i < len(self.at) and self.at[i] == at
+        return here and (i == 0 or self.step[i] != self.step[i - 1])
+
     def _speaks(self, i: int, rank: int | None) -> bool:
         return rank is None or len(self.ranks) == 1 or self.rank[i] is None or self.rank[i] == rank
 

@@ -20,7 +20,7 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.last_steps import same_process
 from forensics.case.processes.attempts import Attempts, attempts
 from forensics.knowledge.causes import is_kind
-from forensics.knowledge.errors import by_id, telling
+from forensics.knowledge.errors import by_id, final, telling
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -61,7 +61,7 @@ def failures(run: Run) -> tuple[Failure, ...]:
         sent_by_launcher = failure.weight == Weight.STOP and died_first and failure.rank not in died_first
         if sent_by_launcher or ended_by_itself:  # an error that ended the program would stand above
             return "teardown"
-        if _is_over(failure, trains=bool(end.steps), ended_from_outside=ended_from_outside):
+        if _is_over(failure, end, ended_from_outside=ended_from_outside):
             return "progress"
         if tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
             return "earlier"
@@ -90,8 +90,14 @@ def failures(run: Run) -> tuple[Failure, ...]:
     return tuple(replace(f, cleared="finished") if not f.cleared and _alike(f) in over else f for f in told)
 
 
-def _is_over(failure: Failure, *, trains: bool, ended_from_outside: bool) -> bool:
-    """Whether a wait at the end of a log is over: who trains has met all others, and got what it waited for."""
+def _is_over(failure: Failure, end: Marks, *, ended_from_outside: bool) -> bool:
+    """Whether a wait at the end of a log is over: who trains has met all others, and got what it waited for.
+
+    The record of a new step that says how long it waited for its data is none.
+    """
+    if failure.code in final() and end.steps_of(failure.source).begins_at(failure.at):
+        return True
+    trains = bool(end.steps)
     joins = failure.code in telling("joining")
     return (trains or (joins and ended_from_outside)) and (joins or failure.code in telling("waiting"))
 

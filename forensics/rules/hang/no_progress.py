@@ -10,14 +10,27 @@ from msgspec import Struct
 from forensics.analyses.hang.last_seen import missed
 from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, standing
-from forensics.case.errors.kinds import Weight
+from forensics.case.errors.kinds import Weight, attributes
 from forensics.case.errors.timeline import are_of_one_clock
 from forensics.case.progress import ledger
 from forensics.case.rank_spans import ranks_text
 from forensics.case.series import metric_records
 from forensics.knowledge.errors import telling
 from forensics.rules._errors import of_failure
-from forensics.rules.kit import Evidence, Finding, Findings, Locator, Onset, Run, Severity, event_evidence, proof, rule
+from forensics.rules.hang.decide import decision
+from forensics.rules.kit import (
+    Evidence,
+    Finding,
+    Findings,
+    Locator,
+    Onset,
+    Run,
+    Severity,
+    Shape,
+    event_evidence,
+    proof,
+    rule,
+)
 from forensics.values import replace
 
 _NS = 1e9
@@ -193,3 +206,55 @@ def _finding(row: dict[str, Any], end: Evidence, gap_s: float, absent: tuple[int
         confidence="medium" if sure else "low",
         numbers={"gap_s": gap_s, "usual_s": usual_s},
     )
+
+
+class Reaction(Struct, frozen=True):
+    """Thresholds of HNG024: workers that were killed by force, and usual intervals since the last record."""
+
+    workers: int = 2
+    intervals: float = 3.0
+
+
+#: Two records have one time between them.
+_TWO = 2
+
+
+@rule("HNG024 no-reaction", "events metrics", severity="error", confidence="medium")
+def no_reaction(run: Run, cfg: Reaction) -> Findings:
+    """Find a stop from outside to which no worker reacted: each stood in a call that does not return."""
+    stops = [f for f in standing(run) if f.weight == Weight.STOP]
+    told = run.scan("events").filter(pl.col("code").is_in([*telling("ended_alive"), *telling("forced")]))
+    rows = told.filter(pl.col("line").is_not_null()).sort("source", "line").collect()
+    asked, forced = (_pids(rows, telling(fact)) for fact in ("ended_alive", "forced"))
+    if not stops or len(forced) < cfg.workers or asked.keys() != forced.keys():
+        return
+    place = min(forced.values(), key=lambda row: (row["source"], row["line"]))
+    first = min(stops, key=lambda f: (f.source != place["source"], f.at))
+    if any(f.weight > Weight.STOP and (f.source != first.source or f.at < first.at) for f in standing(run)):
+        return
+    here = (pl.col("source") == first.source) & (pl.col("line") < first.at) & pl.col("trains")
+    last = metric_records(run).filter(here).sort("line").tail(1).collect()
+    timed = _records(run, _TWO).filter(pl.col("source") == first.source)
+    for row in timed.iter_rows(named=True):
+        if first.t_ns is None or _gap_s(row, first) <= cfg.intervals * _usual_s(row):
+            return
+    found = decision(run)
+    who = found if found is not None and found.shape is Shape.HANG else None
+    for row in last.iter_rows(named=True):
+        words = f"last training record: step {row['step']}"
+        yield no_reaction.finding(
+            f"none of {len(forced)} workers reacted when the run was stopped: each had to be killed by force",
+            "a worker that trains ends within seconds; one that waits in a collective or for a lock does not",
+            proof(Evidence(row["source"], Locator(line=row["line"]), words, row["step"]), event_evidence(place)),
+            Onset(step=row["step"], step_lo=row["step"], rank=who.ranks[0] if who and who.ranks else None),
+            culprits=who.ranks if who else (),
+            cause=who.cause if who else "silent_stall",
+            numbers={"workers": len(forced)},
+            decides=True,
+        )
+
+
+def _pids(rows: pl.DataFrame, codes: frozenset[str]) -> dict[str, dict[str, Any]]:
+    """Give the lines that speak of a process, by its number."""
+    told = rows.filter(pl.col("code").is_in(codes)).iter_rows(named=True)
+    return {pid: row for row in told if (pid := attributes(row["attrs"]).get("pid", ""))}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from forensics.model import Shape
-from tests.unit.truth._runs import TRACEBACK, falling, judged, said
+from forensics.model import Outcome, Shape
+from tests.unit.truth._runs import TRACEBACK, falling, judged, said, shape
 
 AGENT = "0309 04:11:{at}.125000 5501 torch/distributed/elastic/multiprocessing/api.py"
 TAGGED = "04:10:00 INFO [rank 0] step {at} loss {loss:.3f}"
@@ -35,3 +36,47 @@ def test_who_is_killed_with_a_host_that_fills_is_the_culprit(tmp_path: Path) -> 
     files = {"mem.csv": memory, "run.log": [*falling(1, 400), failed(2, -9)]}
     verdict = judged(tmp_path, files).verdict
     assert (verdict.shape, verdict.cause, verdict.culprits) == (Shape.OOM, "host_leak", (2,))
+
+
+def stopped(asked: Sequence[int], forced: Sequence[int], line: str) -> list[str]:
+    got = f"W{AGENT.format(at='59')}:753] Received 2 death signal, shutting down workers"
+    sent = [f"W{AGENT.format(at='10')}:1028] Sending process {pid} closing signal SIGINT" for pid in asked]
+    words = "Unable to shutdown process {} via 2, forcefully exiting via 9"
+    return [*falling(1, 58, line), got, *sent, *(f"W{AGENT.format(at='40')}:1047] {words.format(p)}" for p in forced)]
+
+
+def test_workers_that_do_not_react_to_a_stop_stood_still(tmp_path: Path) -> None:
+    verdict = said(tmp_path, stopped((71, 72), (71, 72), "step {at} | loss: {loss:.4f}"))
+    assert (*shape(verdict), verdict.onset.step, verdict.cause) == (Outcome.FAILED, Shape.HANG, 58, "silent_stall")
+
+
+@pytest.mark.parametrize(
+    ("asked", "forced", "line"),
+    [
+        ((71, 72), (), "step {at} | loss: {loss:.4f}"),
+        ((71, 72, 73), (71, 72), "step {at} | loss: {loss:.4f}"),
+        ((71,), (71,), "step {at} | loss: {loss:.4f}"),
+        (
+            (71, 72),
+            (71, 72),
+            "I0309 04:11:{at:02}.000000 71 fit.py:3] step {at} loss: {loss:.4f}",
+        ),  # it trained till then
+    ],
+)
+def test_a_stop_to_which_one_worker_reacted_is_a_stop(
+    asked: Sequence[int], forced: Sequence[int], line: str, tmp_path: Path
+) -> None:
+    verdict = said(tmp_path, stopped(asked, forced, line))
+    assert shape(verdict) == (Outcome.FAILED, Shape.STOPPED)
+
+
+WAITS = "06:00:00 batch {at} of 12000 - loss {loss:.3f} - (waiting for data 2{at} s)"
+
+
+@pytest.mark.parametrize(
+    ("last", "shape_"), [([], None), (["06:02:00 still waiting for next batch (14s)"], Shape.HANG)]
+)
+def test_a_record_that_tells_of_its_wait_for_data_is_no_wait(
+    last: list[str], shape_: Shape | None, tmp_path: Path
+) -> None:
+    assert said(tmp_path, [*falling(1, 60, WAITS), *last]).shape is shape_

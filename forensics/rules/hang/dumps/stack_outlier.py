@@ -69,7 +69,7 @@ def _all_inside(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
         return
     calls = _sides(found, lambda stack: stack.call)
     # a traceback has other frames than a dump of the same call
-    sides = calls if raised or len(calls) > 1 else _sides(found, lambda stack: "\n".join(f.text for f in stack.frames))
+    sides = calls if raised or len(calls) > 1 else _sides(found, _own_frames)
     if len(sides) < 2:
         yield from _all_alike(run, found)
         return
@@ -108,6 +108,12 @@ def _all_alike(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
         return
     why = f"{all_ranks(len(found))} wait in {first.call}, and none is missing: their groups, order or sizes differ"
     yield Clue((), "collective_mismatch", 5, "stack", why, tuple(of_stack(s) for s in list(found.values())[:_SHOWN]))
+
+
+def _own_frames(stack: Stack) -> str:
+    """The frames of the program itself: where inside a library's call a thread stands differs from one to the next."""
+    own = [f.text for f in stack.frames if not is_library(f.file)]
+    return "\n".join(own or [f.text for f in stack.frames])
 
 
 def _sides(found: Mapping[int, Stack], key: Callable[[Stack], str]) -> list[list[int]]:
