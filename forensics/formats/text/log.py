@@ -30,6 +30,8 @@ from forensics.knowledge.errors import speaking_of
 FLOOD = "hits between the first and the last ones were left out"
 #: Bytes that are matched at once: what follows from them is about ten times as large while it is laid out.
 PIECE_BYTES = 8 << 20
+#: The event of a rank that prints into a log of several ranks.
+PRINTS = "rank_prints"
 #: A rank as a logger's format writes it, between brackets or bars; `rank=16` of a matrix stands in no such place.
 _TAG = r"(?i)(?:\[|\| ?|\()(?:global_?)?rank[ _:=]{0,2}(\d{1,6})(?:\]| ?\||\))"
 #: Fewer lines than this say nothing of a format.
@@ -121,12 +123,27 @@ def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE
     begins = Begins(tasks, prefixes.lead_of([part for _, part in parts]))
     reader = Reader(dialects, bounds, begins, first_seq=first_seq)
     rank = opened.source.rank if opened.source.rank is not None else _speaker(raw)
+    if rank is None and not first_seq:
+        _write(out, {"events": _printing(ranks)}, rank, opened.source.attempt or 0)
     return Log(reader, rank, opened.source.attempt or 0, piece_bytes, is_wrapped=parts != sampled)
 
 
 def say_flood(out: Out, code: str, count: int) -> None:
     """State hits that were left out."""
     out.issue("flood", f"{code}: {FLOOD}", count=count)
+
+
+def _printing(ranks: pl.Series) -> pl.DataFrame:
+    """An event for each rank that lines of a log of several ranks begin with: one that says no more was there, too.
+
+    Where most numbers up to the highest are missing, they count something else.
+    """
+    known = ranks.drop_nulls().unique().sort()
+    whole = known.len() > 1 and 2 * known.len() > int(known[-1])
+    told = known if whole else known.clear()
+    words = [f"lines of rank {rank}" for rank in told]
+    row = {"rank": told.cast(pl.Int64), "text": pl.Series(words, dtype=pl.String)}
+    return pl.DataFrame(row).with_columns(code=pl.lit(PRINTS), level=pl.lit("info"), seq=pl.lit(0, dtype=pl.Int64))
 
 
 def _speaker(sample: pl.Series) -> int | None:

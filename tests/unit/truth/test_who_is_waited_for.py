@@ -106,3 +106,30 @@ def test_an_exit_that_a_launcher_prints_with_a_sign_alone_is_read(code: int, tmp
     files = {"requeue.1.log": [*falling(1, 60), f"Nov 27 17:48:41 node07 launcher: attempt 3 exit={code}"]}
     verdict = judged(tmp_path, files).verdict
     assert verdict.outcome is (Outcome.FAILED if code else Outcome.HEALTHY)
+
+WATCHDOG = (
+    "[rank{0}]:[E1103 02:51:19.607 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=3097, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600012 milliseconds"
+)
+
+
+def tasks(said: Iterable[int], complain: Iterable[int]) -> list[str]:
+    """A log of `srun -l`: a word of some tasks, records of task 0, and the complaints of others."""
+    hello = [f"{task:2d}: model is built" for task in said]
+    last = [f"{rank:2d}: " + WATCHDOG.format(rank) for rank in complain]
+    return [*hello, *falling(1, 60, " 0: step {at} loss {loss:.3f}"), *last]
+
+
+@pytest.mark.parametrize(
+    ("said", "culprits"),
+    [
+        (range(8), (5,)),  # no other line is of task 5
+        ((0, 1, 2, 3, 4, 6, 7), ()),
+        ((0, 1, 5, 40), ()),  # most numbers up to 40 are missing: what is counted is no rank
+    ],
+)
+def test_a_rank_that_only_printed_into_the_log_of_all_is_waited_for(
+    said: Iterable[int], culprits: tuple[int, ...], tmp_path: Path
+) -> None:
+    verdict = judged(tmp_path, {"job.out": tasks(said, (1, 0, 3, 2, 4, 6, 7))}).verdict
+    assert (*shape(verdict), verdict.culprits) == (*HANG, culprits)
