@@ -17,6 +17,7 @@ from forensics.case.rank_spans import ranks_text
 from forensics.case.series import metric_records
 from forensics.knowledge.errors import telling
 from forensics.rules._errors import of_failure
+from forensics.rules.hang.clue import RANKS
 from forensics.rules.hang.decide import decision
 from forensics.rules.kit import (
     Evidence,
@@ -219,7 +220,7 @@ class Reaction(Struct, frozen=True):
 _TWO = 2
 
 
-@rule("HNG024 no-reaction", "events metrics", severity="error", confidence="medium")
+@rule("HNG024 no-reaction", RANKS, severity="error", confidence="medium")
 def no_reaction(run: Run, cfg: Reaction) -> Findings:
     """Find a stop from outside to which no worker reacted: each stood in a call that does not return."""
     stops = [f for f in standing(run) if f.weight == Weight.STOP]
