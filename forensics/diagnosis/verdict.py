@@ -74,7 +74,7 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
         headline=_sentence(cause) + _again(outcome, run),
         shape=cause.shape,
         onset=onset,
-        culprits=cause.culprits,
+        culprits=cause.culprits or _whose_memory(cause, findings),
         cause=cause.cause,
         confidence=_confidence(cause, rival, certain=rival is None or rival in explained),
         chain=tuple(f"{f.title} ({f.evidence[0].place})" for f in links),
@@ -95,6 +95,12 @@ def _onset(cause: Finding, explained: Iterable[Finding]) -> Onset:
     alike = (f.onset for f in explained if f.cause == cause.cause and f.onset.step is not None)
     step = next((o for o in alike if None in (o.rank, cause.onset.rank) or o.rank == cause.onset.rank), None)
     return cause.onset if step is None else replace(cause.onset, step=step.step, step_lo=step.step_lo)
+
+
+def _whose_memory(cause: Finding, findings: Iterable[Finding]) -> tuple[int, ...]:
+    """The ranks whose memory grew, where memory ran out and its message names nobody."""
+    grown = (f.culprits for f in findings if f.shape is Shape.OOM and f.severity is not Severity.INFO and f.culprits)
+    return next(grown, ()) if cause.shape is Shape.OOM else ()
 
 
 def _one_a_place(links: Iterable[Finding]) -> list[Finding]:
@@ -158,6 +164,9 @@ def _weighed(finding: Finding, decider: Finding) -> bool:
     """Whether `finding` is among what the decider of failures of several ranks has weighed."""
     if not decider.decides or finding.decides:
         return False
+    surer = finding.confidence.rank > decider.confidence.rank
+    if surer and finding.causal is Causal.ROOT and finding.culprits and finding.culprits == decider.culprits:
+        return False  # of the same ranks it knows more: the log of their host, for one
     if finding.shape is Shape.HANG:
         return not is_kind(finding.cause, "after_end")
     return finding.shape is Shape.CRASH and (decider.shape is Shape.CRASH or finding.causal is Causal.SYMPTOM)

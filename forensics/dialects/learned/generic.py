@@ -31,7 +31,7 @@ from forensics.dialects.learned.roles import counts_batches, last_word, roles_of
 from forensics.dialects.names import canonical, measured
 from forensics.dialects.spec import Dialect, Line
 from forensics.dialects.trainers.tables import ANY_LOG
-from forensics.knowledge.vocabulary import stands_for, words_for
+from forensics.knowledge.vocabulary import keys_of, stands_for, words_for
 from forensics.patterns import lazily
 
 _JUNK = lazily(
@@ -51,6 +51,8 @@ _SPEAKER = lazily(
     r"(?i)(?:^|[\[(|,;{\x01]|:\d\d(?:[.,]\d{1,9})?Z?\]?|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG))"
     r" ?\"?rank\"?(?:[ =_]|: ?)?(\d{1,6})\b"
 )
+#: The same anywhere in a line, where the numbers are those of ranks.
+_NUMBERED = lazily(r"(?i)(?:^|[\s(\[|,])\"?(?:(?:global|world|mpi|dist|process)_)?rank\"?(?:[ =_]|: ?)(\d{1,6})\b")
 #: A number whose point parts thousands, one with its decimals behind a comma, and one with them behind a point.
 _THOUSANDS = lazily(r"(?<![\w.,])([1-9]\d{0,2})\.(\d{3})(?![\w.]|,\d{3})")
 _DECIMALS = lazily(r"(?<![\w.,\[(])(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?![\w.,])")
@@ -74,6 +76,7 @@ _MAX_HOMES = 64
 _MAX_TITLE = 120
 _TITLES = ("title_of_evaluation", "title_of_training")
 _COUNTERS = frozenset({"step", "iter", "epoch"})
+_RANKS = frozenset(keys_of("rank_of_row"))
 #: Keys may stand twice in a line that prints more of them once, and more than so many: a best score, a running mean.
 _MOST_TWICE = 2
 
@@ -135,11 +138,20 @@ def _parts_thousands(lines: Sequence[str]) -> bool:
 
 def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int | None]:
     """The rank that each line names itself, else that of its prefix."""
-    said = [_SPEAKER.search(line[:_MAX_CHARS]) if "rank" in line.lower() else None for line in lines]
+    near = [line[:_MAX_CHARS] if "rank" in line.lower() else "" for line in lines]
+    said = [_SPEAKER.search(line) for line in near]
     if not any(said):
-        return ranks
+        said = [_NUMBERED.search(line) for line in near]
+        if not _are_ranks(int(hit[1]) for hit in said if hit is not None):
+            return ranks
     named = ranks or (None,) * len(lines)
     return [int(own[1]) if own is not None else known for own, known in zip(said, named, strict=True)]
+
+
+def _are_ranks(numbers: Iterable[float]) -> bool:
+    """Whether numbers are those of the ranks of a job: two at least, all from 0 on."""
+    known = {*numbers}
+    return len(known) > 1 and known == {*range(len(known))}
 
 
 def _families(
@@ -256,8 +268,14 @@ def _is_junk(key: str) -> bool:
 
 
 def _is_speaker(slot: Slot) -> bool:
-    """Whether a number says who printed the line."""
-    return slot.key.lower() == "rank" and bool(_SPEAKER.search(slot.before + slot.text))
+    """Whether a number says who printed the line, or may do so."""
+    return _is_rank(slot.key) and bool(
+        _NUMBERED.search(slot.before + slot.text) or _SPEAKER.search(slot.before + slot.text)
+    )
+
+
+def _is_rank(key: str) -> bool:
+    return key.lower() in _RANKS
 
 
 def _is_shorter(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
@@ -292,8 +310,8 @@ def _family(
     counters = _nameless_counters(columns, rows)
     columns = [*(c for c in columns if c.place not in {one.place for one in counters}), *counters]
     columns = [half for column in columns for half in _halves(column)]
-    speaker = {c.key: "rank" for c in columns if c.key.lower() == "rank" and not c.optional}
-    columns = [c for c in columns if c.key.lower() != "rank" or c.key in speaker]
+    speaker = {c.key: "rank" for c in columns if _is_rank(c.key) and not c.optional and _speaks(c)}
+    columns = [c for c in columns if not _is_rank(c.key) or c.key in speaker]
     roles = roles_of([c for c in columns if c.key not in speaker])
     if not ranks and [*roles.values()] == ["step"]:
         counter = next(c for c in columns if c.key in roles)
@@ -311,6 +329,11 @@ def _family(
     if not metric and not (measured and moves):
         return Family(tuple(columns), roles | speaker, is_metric=False) if any(roles) and not named else None
     return Family(tuple(columns), roles | speaker, is_metric=True)
+
+
+def _speaks(column: Column) -> bool:
+    """Whether the numbers of a column are those of who printed each line."""
+    return all(_SPEAKER.search(c.before + c.text) for c in column.cells) or _are_ranks(column.values)
 
 
 def _columns(keys: Iterable[str], rows: list[tuple[Slot, ...]], ranks: list[int | None]) -> list[Column]:

@@ -26,7 +26,7 @@ from forensics.dialects.names import canonical
 from forensics.dialects.reader import Bounds, Reader
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
-from forensics.formats.rows.axes import CONSTANTS, DATES, EPOCHS, STEPS, TIMES
+from forensics.formats.rows.axes import CONSTANTS, DATES, EPOCHS, RANKS, STEPS, TIMES
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import JsonLines, JsonList, dated, flat, number, offsets_of, places, record_of
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
@@ -76,7 +76,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=7,
+    version=8,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts", "events"),
     growth=8,
@@ -204,7 +204,7 @@ def _meaning(top: tuple[str, ...], flat: tuple[str, ...]) -> _Keys:
     axes = {key: name for name, key in (*steps, *epochs, *times, *dates)}
     named = ((key, axes.get(key, key.lower())) for key in flat)
     cells = tuple((key, name, name in _AXES, _bare(key, flat)) for key, name in named if name not in CONSTANTS)
-    return _Keys(steps, epochs, times, dates, lowered.get("rank", ""), cells)
+    return _Keys(steps, epochs, times, dates, next((lowered[name] for name in RANKS if name in lowered), ""), cells)
 
 
 def _bare(key: str, every: Sequence[str]) -> str:
@@ -268,7 +268,7 @@ def _add(record: dict[str, object], line: Line, state: _State) -> None:
     see, add = state.attempts.see, state.rows.add
     for key, value in row.cells:
         name = place.prefix + key
-        if (attempt := see(name, place.step, place.epoch)) != at.attempt:
+        if (attempt := see(name if rank is None else f"{rank} {name}", place.step, place.epoch)) != at.attempt:
             at = at._replace(attempt=attempt)
         add(at, name, value)
 

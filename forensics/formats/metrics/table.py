@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from forensics.dialects.names import ENUMERATED, canonical, counts, falls, measured, unit_of
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
-from forensics.formats.rows.axes import DATES, EPOCHS, STEPS, TIMES, first_of
+from forensics.formats.rows.axes import DATES, EPOCHS, RANKS, STEPS, TIMES, first_of
 from forensics.formats.rows.delimited import MOST_COLUMNS, Row, Sizes, Stretch, first_rows, refused, stretches_of
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import dated, number
@@ -51,6 +51,8 @@ class _Header(Struct, frozen=True):
     date: int | None = None
     #: a column that names the number beside it, of a long table with a row for each number
     name: int | None = None
+    #: a column of the rank that a row is of, where the table holds those of several
+    rank: int | None = None
     #: no column counts, so that the rows do, from 1
     by_row: bool = False
 
@@ -72,7 +74,7 @@ class _State(Struct):
 
 
 @ingester(
-    "metrics_csv", version=5, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
+    "metrics_csv", version=6, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
 )
 def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
     """Read one table, with the sizes of `Sizes` unless others are given.
@@ -117,7 +119,7 @@ def _many(stretch: Stretch, delimiter: str, least_lines: int, state: _State, out
     for part in csv_columns.fitting(stretch, shape):
         if isinstance(part, Row):
             _one(part, state, out)
-        elif len(state.header.names) == width and state.header.name is None:
+        elif len(state.header.names) == width and state.header.name is None and state.header.rank is None:
             _table(csv_columns.columns_of(part, delimiter, width), state)
         else:
             for row in part.rows(delimiter):
@@ -169,7 +171,7 @@ def _sniff(opened: Opened) -> tuple[str, _Header]:
         raise NotMine("the first line names no step and no epoch")
     if is_chart(rows[0]) or is_history(rows[0]):
         raise NotMine("an export of W&B")
-    header = _long(header, rows[1:])
+    header = _ranked(_long(header, rows[1:]), rows[1:])
     if header.by_row:
         return delimiter, header
     axis = header.epoch if header.step is None else header.step
@@ -199,6 +201,15 @@ def _long(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:
     return replace(header, metrics=(value,), name=named) if is_text else header
 
 
+def _ranked(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:
+    """The header with the column of ranks: whole numbers that begin with 0, as the rank of a matrix does not."""
+    named = first_of(header.names, RANKS)
+    cells = {row[named].strip() for row in rows if len(row) > named} if named is not None else {""}
+    if "0" not in cells or not all(cell.isdigit() for cell in cells):
+        return header
+    return replace(header, metrics=tuple(i for i in header.metrics if i != named), rank=named)
+
+
 def _with_date(header: _Header, first: Sequence[str]) -> _Header:
     """The header with its column of dates, which its first row shows."""
     is_counted = header.time is not None and header.time < len(first) and number(first[header.time].strip()) is not None
@@ -221,7 +232,9 @@ def _row(row: Row, state: _State) -> None:
     axis = state.seq + 1 if header.by_row else int64(epoch if header.step is None else step)
     own_epoch = None if header.step is None else epoch
     t_ns = unix_ns(time) if header.date is None else dated("".join(row.cells[header.date :][:1]).strip())
-    shared = At(state.seq, 0, state.rank, row.line, row.byte, axis, epoch, t_ns)
+    own = None if header.rank is None else int64(numbers[header.rank])
+    rank = state.rank if own is None else own
+    shared = At(state.seq, 0, rank, row.line, row.byte, axis, epoch, t_ns)
     see = state.attempts.see
     for index in header.metrics:
         name = header.names[index] if header.name is None else row.cells[header.name].strip()
@@ -229,7 +242,7 @@ def _row(row: Row, state: _State) -> None:
         if name.startswith(_CONFIG):
             _remember(state, name, row.cells[index : index + 1])
         elif value is not None:
-            if (attempt := see(name, axis, own_epoch)) != shared.attempt:
+            if (attempt := see(name if own is None else f"{own} {name}", axis, own_epoch)) != shared.attempt:
                 shared = shared._replace(attempt=attempt)
             state.rows.add(shared, name, value)
 

@@ -9,6 +9,8 @@ from forensics.knowledge.vocabulary import keys_of
 STEPS, EPOCHS, TIMES = keys_of("step_of_row"), keys_of("epoch_of_row"), keys_of("time_of_row")
 #: Names of a time only where it is a date: `time` is as often a duration.
 DATES = keys_of("date_of_row")
+#: Names of the rank that a record is of, where one file holds those of several.
+RANKS = keys_of("rank_of_row")
 #: Printed with every row, but no metric.
 CONSTANTS = keys_of("constant_of_row")
 
