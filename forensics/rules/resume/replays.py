@@ -7,9 +7,10 @@ import polars as pl
 from forensics.analyses.resume.around import Around, around, paired
 from forensics.case.checkpoints import known
 from forensics.case.end_markers import marks_of
-from forensics.case.processes.lives import Life, boundaries, lives, restarts, rows_of
-from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, checkpoint_evidence, onset_at, proof, remark
-from forensics.rules.resume._compare import evidence_of, onset
+from forensics.case.processes.lives import Boundary, Life, boundaries, lives, restarts, rows_of
+from forensics.case.series import metric_rows
+from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, checkpoint_evidence, onset_at, proof, remark, rule
+from forensics.rules.resume._compare import evidence_of, loaded, onset
 from forensics.stats.spread import median
 
 _QUANTITIES = ("loss", "reward", "grad_norm", "lr")
@@ -151,3 +152,69 @@ def _loss(run: Run, life: Life, saved: pl.DataFrame) -> _Loss | None:
     since = rows.filter(pl.col("at") >= step)["t_ns"]
     hours = (since[-1] - since[0]) / _NS_PER_HOUR if since.len() > 1 else None
     return _Loss(life, step, life.last - step, hours)
+
+
+class OlderCheckpoint(Struct, frozen=True):
+    """Thresholds of RSM009: newer checkpoints that were passed over, and a loss that had risen above its own median."""
+
+    newer: int = 2
+    risen: float = 1.1
+    records: int = 10
+
+
+@rule(
+    "RSM009 resume-older-checkpoint",
+    "metrics checkpoints",
+    severity="warning",
+    confidence="medium",
+    cause="resumed_older_checkpoint",
+)
+def older_checkpoint(run: Run, cfg: OlderCheckpoint) -> Findings:
+    """Find the first restart that says what it loaded, where the log tells of newer checkpoints of the same run."""
+    saved = run.collect("checkpoints").filter(
+        pl.col("kind").is_in(["saved", "committed"]) & pl.col("line").is_not_null()
+    )
+    gone = known(run).filter(pl.col("removed") | pl.col("ruined"))["step"]
+    for boundary in restarts(run):
+        life, begun = boundary.before, _begun(boundary, saved["step"])
+        if boundary.kind != "replays" or begun is None or _turned_bad(run, life, cfg):
+            continue
+        here = (pl.col("source") == life.source) & pl.col("step").is_between(begun, life.last, closed="right")
+        own = saved.filter(here & ~pl.col("step").is_in(gone.to_list()))
+        until = [one.line_first for one in lives(run) if one.source == life.source and one.seq_first > life.seq_last]
+        own = own.filter(pl.col("line") < min((line for line in until if line is not None), default=1 << 62))
+        newer = sorted(set(own["step"]))
+        if len(newer) < cfg.newer:
+            continue
+        last = own.filter(pl.col("step") == newer[-1]).row(0, named=True)
+        yield older_checkpoint.finding(
+            f"the restart loaded the checkpoint of step {begun}, though that of step {newer[-1]} had been saved",
+            f"{len(newer)} newer checkpoints were passed over, and {boundary.replayed} steps were done again",
+            proof(*loaded(run, boundary), checkpoint_evidence(last)),
+            onset(boundary),
+            numbers={"loaded": begun, "saved": newer[-1], "newer": len(newer)},
+        )
+        return
+
+
+def _begun(boundary: Boundary, saved: pl.Series) -> int | None:
+    """The step of the checkpoint that a life goes on from: as it says, else the saved one just before its records."""
+    after = boundary.after
+    if after.resumed_step is not None:
+        return after.resumed_step
+    near = saved.filter((saved < after.first) & (saved >= after.first - max(after.every, 1)))
+    return int(near[0]) if near.n_unique() == 1 else None
+
+
+def _turned_bad(run: Run, life: Life, cfg: OlderCheckpoint) -> bool:
+    """Whether somebody may have gone back on purpose: the loss was no number in the end, or had risen."""
+    rows = metric_rows(run, pl.col("name") == "loss").filter(pl.col("source") == life.source).sort("seq")
+    seq = pl.col("seq").is_between(life.seq_first, life.seq_last)
+    loss = (
+        rows.filter(seq & pl.col("attempt").eq_missing(pl.lit(life.attempt, dtype=pl.Int32))).select("value").collect()
+    )
+    values = loss["value"]
+    end = values.tail(cfg.records)
+    if not values.len() or not end.is_finite().fill_null(value=False).all():
+        return bool(values.len())
+    return median(end) > cfg.risen * median(values.tail(4 * cfg.records))

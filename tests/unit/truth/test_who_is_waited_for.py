@@ -107,6 +107,7 @@ def test_an_exit_that_a_launcher_prints_with_a_sign_alone_is_read(code: int, tmp
     verdict = judged(tmp_path, files).verdict
     assert verdict.outcome is (Outcome.FAILED if code else Outcome.HEALTHY)
 
+
 WATCHDOG = (
     "[rank{0}]:[E1103 02:51:19.607 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation timeout: "
     "WorkNCCL(SeqNum=3097, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600012 milliseconds"

@@ -80,3 +80,51 @@ def test_a_record_that_tells_of_its_wait_for_data_is_no_wait(
     last: list[str], shape_: Shape | None, tmp_path: Path
 ) -> None:
     assert said(tmp_path, [*falling(1, 60, WAITS), *last]).shape is shape_
+
+
+def resumed(before: list[str], first: int) -> dict[str, list[str]]:
+    again = falling(first, 400)
+    return {"log.1": before, "log.2": [f"Resuming from checkpoint ck/step_{first - 1}.pt", *again, "training finished"]}
+
+
+def saving(rise: float = 0.0) -> list[str]:
+    lines = falling(1, 340)
+    for at in range(300, 340):
+        lines[at] = f"step {at + 1} | loss: {3.4 - at / 100 + rise * (at - 299):.4f}"
+    for at in range(300, 0, -100):
+        lines.insert(at, f"saved checkpoint ck/step_{at}.pt")
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("rise", "first", "told"),
+    [
+        (0.0, 101, True),  # those of steps 200 and 300 were passed over
+        (0.0, 201, False),  # the one of step 300 may not have been whole
+        (0.1, 101, False),  # the loss had risen: somebody went back on purpose
+    ],
+)
+def test_a_restart_that_passes_over_newer_checkpoints_is_a_warning(
+    rise: float, first: int, *, told: bool, tmp_path: Path
+) -> None:
+    report = judged(tmp_path, resumed(saving(rise), first))
+    assert ("RSM009" in {finding.rule for finding in report.findings}) is told
+
+
+XID = "[Tue Feb 18 17:18:08 2025] NVRM: Xid (PCI:0000:4e:00): 79, GPU has fallen off the bus."
+
+
+@pytest.mark.parametrize(
+    ("kernel", "cause"),
+    [([XID], "gpu_fell_off_the_bus"), (["[Tue Feb 18 17:18:08 2025] usb 1-1: disconnect"], "kernel_launch_failure")],
+)
+def test_the_log_of_the_host_knows_more_than_the_error_of_the_rank(
+    kernel: list[str], cause: str, tmp_path: Path
+) -> None:
+    raised = [
+        f"gpu03: [rank18]: {line}" for line in (*TRACEBACK, "RuntimeError: CUDA error: unspecified launch failure")
+    ]
+    lines = falling(1, 60, "gpu01: [2025-02-18 17:17:{at_}] [INFO] step {at} loss {loss:.4f}".replace("{at_}", "00"))
+    files = {"run.log": [*lines, *raised], "dmesg.gpu03.txt": kernel}
+    verdict = judged(tmp_path, files).verdict
+    assert (verdict.shape, verdict.cause, verdict.culprits) == (Shape.CRASH, cause, (18,))
