@@ -165,7 +165,8 @@ def _weighed(finding: Finding, decider: Finding) -> bool:
     if not decider.decides or finding.decides:
         return False
     surer = finding.confidence.rank > decider.confidence.rank
-    if surer and finding.causal is Causal.ROOT and finding.culprits and finding.culprits == decider.culprits:
+    elsewhere = finding.evidence[0].source != decider.evidence[0].source
+    if surer and elsewhere and finding.culprits and finding.culprits == decider.culprits:
         return False  # of the same ranks it knows more: the log of their host, for one
     if finding.shape is Shape.HANG:
         return not is_kind(finding.cause, "after_end")
