@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -86,7 +87,8 @@ def _worked(run: Run) -> bool:
 class Silence(Struct, frozen=True):
     """Thresholds of HNG018: seconds and usual intervals that a gap must exceed; seconds that make it an error.
 
-    No job is silent for a month (`longest_s`) and still prints: a clock has another year.
+    No job is silent for a month (`longest_s`) and still prints: a clock has another year. Of `workers` at least all
+    must have been ended by force; one that logged within `fresh` usual intervals was at work.
     """
 
     silence_s: float = 300.0
@@ -94,16 +96,22 @@ class Silence(Struct, frozen=True):
     surely_s: float = 1800.0
     fewest: int = 4
     longest_s: float = 2_592_000.0
+    workers: int = 2
+    fresh: float = 3.0
 
 
-@rule("HNG018 log-silence", "events metrics progress", cause="silent_stall")
+@rule("HNG018 log-silence", f"{RANKS} progress", cause="silent_stall")
 def log_silence(run: Run, cfg: Silence) -> Findings:
     """Find a stop from outside that came long after the last training record of the same log."""
     found = standing(run)
     if marks_of(run).final is not None or any(f.weight > Weight.STOP for f in found):
         return
-    stops = [timed for f in found if f.weight == Weight.STOP and (timed := _timed(run, f)).t_ns is not None]
+    ended = [f for f in found if f.weight == Weight.STOP]
+    stops = [timed for f in ended if (timed := _timed(run, f)).t_ns is not None]
     records = _records(run, cfg.fewest)
+    if forced := tuple(_no_reaction(run, ended, records, cfg)):
+        yield from forced
+        return
     if not stops:
         yield from _talking(run, records, cfg) if not found else ()
         return
@@ -209,21 +217,8 @@ def _finding(row: dict[str, Any], end: Evidence, gap_s: float, absent: tuple[int
     )
 
 
-class Reaction(Struct, frozen=True):
-    """Thresholds of HNG024: workers that were killed by force, and usual intervals since the last record."""
-
-    workers: int = 2
-    intervals: float = 3.0
-
-
-#: Two records have one time between them.
-_TWO = 2
-
-
-@rule("HNG024 no-reaction", RANKS, severity="error", confidence="medium")
-def no_reaction(run: Run, cfg: Reaction) -> Findings:
-    """Find a stop from outside to which no worker reacted: each stood in a call that does not return."""
-    stops = [f for f in standing(run) if f.weight == Weight.STOP]
+def _no_reaction(run: Run, stops: Sequence[Failure], records: pl.DataFrame, cfg: Silence) -> Findings:
+    """Judge a stop from outside to which no worker reacted: each stood in a call that does not return."""
     told = run.scan("events").filter(pl.col("code").is_in([*telling("ended_alive"), *telling("forced")]))
     rows = told.filter(pl.col("line").is_not_null()).sort("source", "line").collect()
     asked, forced = (_pids(rows, telling(fact)) for fact in ("ended_alive", "forced"))
@@ -231,25 +226,24 @@ def no_reaction(run: Run, cfg: Reaction) -> Findings:
         return
     place = min(forced.values(), key=lambda row: (row["source"], row["line"]))
     first = min(stops, key=lambda f: (f.source != place["source"], f.at))
-    if any(f.weight > Weight.STOP and (f.source != first.source or f.at < first.at) for f in standing(run)):
-        return
     here = (pl.col("source") == first.source) & (pl.col("line") < first.at) & pl.col("trains")
     last = metric_records(run).filter(here).sort("line").tail(1).collect()
-    timed = _records(run, _TWO).filter(pl.col("source") == first.source)
-    for row in timed.iter_rows(named=True):
-        if first.t_ns is None or _gap_s(row, first) <= cfg.intervals * _usual_s(row):
+    for row in records.filter(pl.col("source") == first.source).iter_rows(named=True):
+        if first.t_ns is None or _gap_s(row, first) <= cfg.fresh * _usual_s(row):
             return
     found = decision(run)
     who = found if found is not None and found.shape is Shape.HANG else None
     for row in last.iter_rows(named=True):
         words = f"last training record: step {row['step']}"
-        yield no_reaction.finding(
+        yield log_silence.finding(
             f"none of {len(forced)} workers reacted when the run was stopped: each had to be killed by force",
             "a worker that trains ends within seconds; one that waits in a collective or for a lock does not",
             proof(Evidence(row["source"], Locator(line=row["line"]), words, row["step"]), event_evidence(place)),
             Onset(step=row["step"], step_lo=row["step"], rank=who.ranks[0] if who and who.ranks else None),
             culprits=who.ranks if who else (),
             cause=who.cause if who else "silent_stall",
+            severity="error",
+            confidence="medium",
             numbers={"workers": len(forced)},
             decides=True,
         )
