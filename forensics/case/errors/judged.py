@@ -6,7 +6,7 @@ Judging sets no severity; rules do.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -61,7 +61,7 @@ def _judged(run: Run) -> Iterator[Failure]:
     block: dict[str, Any] | None = None
     last = last_lines(run)
     events = _events(run)
-    ends = exits(run).by_rank.values()
+    ends = tuple(exits(run).by_rank.values())
     raised = _raised_by(events, ends)
     of_process = {str(end.pid): end.rank for end in ends}
     of_place = _alone((end.source, end.line, end.rank) for end in ends)
@@ -104,13 +104,15 @@ def _judged(run: Run) -> Iterator[Failure]:
         )
 
 
-def _raised_by(events: pl.DataFrame, ends: Iterable[Exit]) -> dict[tuple[str, int, str], int]:
+def _raised_by(events: pl.DataFrame, ends: Sequence[Exit]) -> dict[tuple[str, int, str], int]:
     """Give the rank of the last traceback before the place where a launcher tells of the one worker that raised.
 
-    Such a log holds the output of all workers: the rank that its other lines name is that of who logs.
+    Such a log holds the output of all workers: the rank that its other lines name is that of who logs. Where only
+    rank 0 is told of, the job may have no other.
     """
     found: dict[tuple[str, int, str], int] = {}
-    plain = [end for end in ends if end.code == 1 and end.line is not None]
+    known = {end.rank for end in ends}
+    plain = [end for end in ends if end.code == 1 and end.line is not None and known != {0}]
     for (source, _), rank in _alone((end.source, None, end.rank) for end in plain).items():
         until = max(end.line or 0 for end in plain if end.source == source)
         own = (pl.col("source") == source) & (pl.col("code") == "traceback") & (pl.col("line") < until)

@@ -22,7 +22,7 @@ def failed(local_rank: int, code: int = 1) -> str:
     return f"E{AGENT.format(at='02')}:869] {words}"
 
 
-@pytest.mark.parametrize(("tag", "exits", "culprit"), [("", [3], 3), ("[rank1]: ", [3], 1), ("", [], 0)])
+@pytest.mark.parametrize(("tag", "exits", "culprit"), [("", [3], 3), ("[rank1]: ", [3], 1), ("", [], 0), ("", [0], 0)])
 def test_an_untagged_traceback_is_of_the_worker_that_the_launcher_saw_fail(
     tag: str, exits: list[int], culprit: int, tmp_path: Path
 ) -> None:
@@ -128,3 +128,14 @@ def test_the_log_of_the_host_knows_more_than_the_error_of_the_rank(
     files = {"run.log": [*lines, *raised], "dmesg.gpu03.txt": kernel}
     verdict = judged(tmp_path, files).verdict
     assert (verdict.shape, verdict.cause, verdict.culprits) == (Shape.CRASH, cause, (18,))
+
+
+def test_a_launcher_that_tells_of_rank_0_alone_names_nobody_in_a_job_of_one(tmp_path: Path) -> None:
+    lines = [
+        *falling(1, 60),
+        *TRACEBACK,
+        "FileNotFoundError: [Errno 2] No such file: 'a'",
+        "srun: error: n1: task 0: Exited with exit code 1",
+    ]
+    verdict = said(tmp_path, lines)
+    assert (verdict.shape, verdict.culprits) == (Shape.CRASH, ())
