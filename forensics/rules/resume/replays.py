@@ -9,7 +9,18 @@ from forensics.case.checkpoints import known
 from forensics.case.end_markers import marks_of
 from forensics.case.processes.lives import Boundary, Life, boundaries, lives, restarts, rows_of
 from forensics.case.series import metric_rows
-from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, checkpoint_evidence, onset_at, proof, remark, rule
+from forensics.rules.kit import (
+    Finding,
+    Findings,
+    Onset,
+    Run,
+    Struct,
+    checkpoint_evidence,
+    onset_at,
+    proof,
+    remark,
+    rule,
+)
 from forensics.rules.resume._compare import evidence_of, loaded, onset
 from forensics.stats.spread import median
 
