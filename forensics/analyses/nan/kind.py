@@ -54,6 +54,7 @@ class Alarm(Struct, frozen=True):
     near_window: int = 20
     loss_within: int = 3
     loss_window: int = 20
+    slow_window: int = 200
     loss_sigma: float = 5.0
     loss_ratio: float = 1.5
     rate_ratio: float = 3.0
@@ -263,7 +264,7 @@ def _past(found: NanOnset, role: str) -> pl.DataFrame:
 
 def _tops(found: NanOnset, role: str, cfg: Alarm, within: int, window: int | None = None) -> list[Precursor]:
     """The last records before the onset, in order, each with its height above the past before the window began."""
-    past = _past(found, role).tail(cfg.window + within)
+    past = _past(found, role).tail(max(cfg.window, window or 0) + within)
     tail = robust(past, window=window or cfg.window).tail(within).drop_nulls("z")
     rows = enumerate(tail.iter_rows(named=True))
     return [Precursor(row, role, row["at"], float(row["ratio"]), float(row["z"]), len(tail) - i) for i, row in rows]
@@ -271,7 +272,11 @@ def _tops(found: NanOnset, role: str, cfg: Alarm, within: int, window: int | Non
 
 def _loss_rise(found: NanOnset, cfg: Alarm) -> Precursor | None:
     tops = _tops(found, "loss", cfg, cfg.loss_within, cfg.loss_window)
-    return next((p for p in tops if p.z > cfg.loss_sigma and p.ratio >= cfg.loss_ratio), None)
+    rise = next((p for p in tops if p.z > cfg.loss_sigma and p.ratio >= cfg.loss_ratio), None)
+    if rise is not None:
+        return rise
+    long = _tops(found, "loss", cfg, cfg.loss_within, cfg.slow_window)
+    return next((p for p in long if p.z > cfg.loss_sigma and p.ratio >= cfg.ratio), None)
 
 
 def _rate_rise(run: Run, found: NanOnset, cfg: Alarm) -> Precursor | None:

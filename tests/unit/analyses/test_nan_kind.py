@@ -89,6 +89,12 @@ def test_a_leap_of_a_loss_that_falls_is_measured_from_its_last_records() -> None
     assert kind(run(frame("loss", [*fell, 1.2 * fell[-1], NAN, NAN, NAN]))) == "unknown"
 
 
+@pytest.mark.parametrize(("growth", "name"), [(1.6, "optimization_blowup"), (1.02, "unknown")])
+def test_a_loss_that_grows_over_more_records_than_a_leap_is_measured_from_long_before(growth: float, name: str) -> None:
+    grown = [one * growth**at for at, one in enumerate(noisy(22, 0.07), 1)]
+    assert kind(run(frame("loss", [*noisy(300, 0.07), *grown, NAN, NAN]))) == name
+
+
 def test_a_quiet_loss_alone_tells_nothing() -> None:
     assert kind(run(frame("loss", [*noisy(60, 3.0), NAN, NAN]))) == "unknown"
 
