@@ -63,11 +63,15 @@ def memory_creeps(run: Run, cfg: MemoryCreeps) -> Findings:
 
 
 class MemoryClimbsInStairs(Struct, frozen=True):
-    """Thresholds of OOM003: records after warm-up, least rise in GiB, and the share of rises that an event explains."""
+    """Thresholds of OOM003: records after warm-up, least rise in GiB, and the share of rises that an event explains.
+
+    A size of what is trained on becomes `larger` times what it was, and by more than one, as no count does.
+    """
 
     samples: int = 12
     gib: float = 0.2
     together: float = 0.7
+    larger: float = 1.25
 
 
 @rule("OOM003 memory-climbs-in-stairs", "metrics events facts checkpoints", cause="leak_periodic")
@@ -75,7 +79,7 @@ def memory_climbs_in_stairs(run: Run, cfg: MemoryClimbsInStairs) -> Findings:
     """Find the series of allocated memory whose stairs climb most."""
     found = memory.grew(run, memory.HELD, ("staircase",), cfg.samples, cfg.gib)
     one = memory.worst(found)
-    if one is None:
+    if one is None or _sizes_rise_with(run, one, cfg):
         return
     severity, died = memory.severity_of(run, one)
     form, beside = one.form, _memory_climbs_in_stairs_beside(run, one, cfg)
@@ -97,6 +101,24 @@ def memory_climbs_in_stairs(run: Run, cfg: MemoryClimbsInStairs) -> Findings:
         | ({"period": form.period} if form.period else {})
         | memory.reach_numbers(one),
     )
+
+
+def _sizes_rise_with(run: Run, one: Series, cfg: MemoryClimbsInStairs) -> bool:
+    """Whether a logged size grows where the memory does, and nowhere else: a context, a batch, an image."""
+    own = (pl.col("source") == one.source) & pl.col("rank").eq_missing(one.rank) & (pl.col("name") != one.name)
+    rows = metric_rows(run, own).select("name", "attempt", "value", at=at()).drop_nulls()
+    whole = ((pl.col("value") >= 1) & (pl.col("value") == pl.col("value").floor())).all().over("name")
+    levels = rows.filter(pl.col("attempt") == one.attempt, whole).sort("name", "at", maintain_order=True)
+    before = pl.col("value").shift(1).over("name")
+    changes = levels.with_columns(before=before).filter(pl.col("value") != pl.col("before")).collect()
+    rises, reach = [step.x for step in one.form.steps], float(one.x[1] - one.x[0])
+    for _, sizes in changes.group_by("name"):
+        steps = sizes["at"]
+        near = sum(1 for x in rises if ((steps >= x - 2 * reach) & (steps <= x + reach)).any())
+        grows = ((sizes["value"] >= cfg.larger * sizes["before"]) & (sizes["value"] > sizes["before"] + 1)).all()
+        if grows and sizes.height <= len(rises) and near >= cfg.together * len(rises):
+            return True
+    return False
 
 
 def _memory_climbs_in_stairs_beside(run: Run, one: Series, cfg: MemoryClimbsInStairs) -> str:
