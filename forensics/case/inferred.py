@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from forensics.dialects.names import counted, falls, is_anew, sized, to_gib
-from forensics.knowledge.vocabulary import stands_for
+from forensics.knowledge.vocabulary import in_english, stands_for
 from forensics.patterns import lazily
 from forensics.stats.spread import median_of
 from forensics.store.packed import Packed
@@ -23,6 +23,9 @@ _MOST_OWN_WORDS = 4
 _LEAST_COURSE = 12
 #: No share of a memory, in percent, is larger.
 _WHOLE = 100.0
+#: A loss on held-out data begins within this factor of that of training, which a first epoch may already have made
+#: small; a percentage becomes more times what it was at first, and a share is never above one.
+_NEAR, _FAR, _SHARE = 3.0, 5.0, 1.0
 #: The first level of a loss: a twentieth, as trends have it, and no fewer than three.
 _FIRST = 3
 
@@ -34,7 +37,8 @@ def understood(table: Packed) -> Packed:
     """
     known = set(table.names["name"].drop_nulls().unique())
     as_printed = pl.col("name").str.replace_all(r"[^\p{L}\d]+", "_").str.strip_chars("_") == pl.col("raw_name")
-    bare = table.names.filter((pl.col("name") == pl.col("raw_name")) | as_printed)
+    english = pl.col("raw_name").map_elements(in_english, pl.String)
+    bare = table.names.filter((pl.col("name") == pl.col("raw_name")) | as_printed | (pl.col("name") == english))
     unknown = bare["raw_name"].unique(maintain_order=True).to_list()
     losses = _losses(known, unknown)
     held_out = [raw for raw in losses if stands_for("held_out_word", raw)]
@@ -44,7 +48,11 @@ def understood(table: Packed) -> Packed:
         "grad_norm": [raw for raw in unknown if stands_for("norm_of_gradients", raw)],
     }
     alone = {names[0]: name for name, names in meant.items() if name not in known and names and _is_one(names)}
-    alone |= {} if alone.keys() & {*losses} or known & {"loss", "eval_loss"} else _of_splits(table, unknown)
+    told = known | {*alone.values()}
+    if not told & {"loss", "eval_loss"}:
+        alone |= _of_splits(table, unknown)
+    elif "loss" in told and "eval_loss" not in told:
+        alone |= _held_out_beside(table, [raw for raw, name in alone.items() if name == "loss"], unknown)
     if not {"loss", "eval_loss"} & (known | {*alone.values()}) and not any(map(_earns, known)):
         alone |= _by_its_course(table, [raw for raw in unknown if raw not in alone])
     alone |= _of_waits(table, unknown) if "step_time_s" not in known else {}
@@ -73,6 +81,24 @@ def _of_splits(table: Packed, unknown: Iterable[str]) -> dict[str, str]:
     if values.is_finite().all() and not falls(values.to_list()):
         return {}
     return {own[0]: "loss"} | dict.fromkeys(held_out, "eval_loss")
+
+
+def _held_out_beside(table: Packed, own: Sequence[str], unknown: Iterable[str]) -> dict[str, str]:
+    """Give the `val` of `loss 2.3 val 2.4` its meaning: it begins near the loss, is no share and no percentage."""
+    held_out = [raw for raw in unknown if stands_for("names_a_split_only", raw) and stands_for("held_out_word", raw)]
+    losses = own or table.names.filter(pl.col("name") == "loss")["raw_name"].drop_nulls().to_list()
+    if len(held_out) != 1 or len(losses) != 1:
+        return {}
+    loss, other = (_finite(table, raw) for raw in (losses[0], held_out[0]))
+    if min(len(other), len(loss)) < _FIRST or min(loss) <= 0:
+        return {}
+    begins = loss[0] / _NEAR <= other[0] <= loss[0] * _NEAR
+    return {held_out[0]: "eval_loss"} if begins and _SHARE < max(other) <= _FAR * other[0] else {}
+
+
+def _finite(table: Packed, raw: str) -> list[float]:
+    values = table.values_of(raw).drop_nulls()
+    return values.filter(values.is_finite()).to_list()
 
 
 def _of_waits(table: Packed, unknown: Sequence[str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from math import isfinite, log2
 
 from forensics.dialects.spec import Name
 from forensics.io.tables import table_rows
-from forensics.knowledge.vocabulary import stands_for
+from forensics.knowledge.vocabulary import in_english, stands_for
 from forensics.patterns import lazily
 from forensics.stats.spread import median_of
 
@@ -132,14 +132,23 @@ def _turned(key: str) -> str:
     return f"{group}/{quantity}" if is_turned else key
 
 
+def _in_order(key: str) -> str:
+    """A name in English whose words say first on which data: `loss_val` and `loss validation` are a `val loss`."""
+    words = _words(_BRACKETS.sub(" ", key)).split("_")
+    return " ".join(sorted(words, key=lambda word: _groups().get(word) not in {"own", "eval"}))
+
+
 def canonical(printed: str) -> Name:
     """Canonical name of a printed one: exact (case-blind), then without a `train/`-like prefix, else itself, unscaled.
 
     Last by its words, whatever stands between them or nothing: `Grad/norm` and `gradnorm` are `grad_norm`, and `mem_gb`
     is a memory in GiB. The number of a device is left out: `gpu.3.memory.used` is looked up as `gpu.memory.used`.
     A prefix that names an evaluation in `groups.tsv` (`val`, `eval`, `test`) makes `loss` an `eval_loss`. TensorBoard's
-    own examples turn it round: `Loss/train` is a `loss`, `Loss/test` an `eval_loss`.
+    own examples turn it round: `Loss/train` is a `loss`, `Loss/test` an `eval_loss`. A name in another language is that
+    of its English words.
     """
+    english = in_english(printed)
+    printed = printed if english == printed else _in_order(english)
     known = table()
     key = _turned(printed.strip().lower())
     if key in known:
@@ -194,9 +203,9 @@ def _bracketed(key: str) -> Name | None:
 
 def of_pair(printed: str, before: str) -> str:
     """A name that says only on which data (`val`), with the quantity of the one before it (`loss train`)."""
-    words = _words(before).split("_")
+    words = _words(in_english(before)).split("_")
     quantity = [word for word in words if _groups().get(word) != "own"]
-    is_second = _groups().get(printed.strip().lower()) == "eval" and 0 < len(quantity) < len(words)
+    is_second = _groups().get(in_english(printed).strip().lower()) == "eval" and 0 < len(quantity) < len(words)
     return " ".join([printed, *quantity]) if is_second else printed
 
 
@@ -217,7 +226,7 @@ def measured(printed: str, units: Collection[str], values: Callable[[], Sequence
     within = _IN_BRACKETS.fullmatch(printed.strip())
     if not unit and within is not None and within["inner"] in _units("time"):
         printed, unit = within["bare"], within["inner"]
-    words = _words(printed)
+    words = _words(in_english(printed))
     factor = _units("bytes").get(unit)
     if factor is not None and words in _sizes():
         return Name(_sizes()[words], factor)

@@ -5,17 +5,30 @@ text), `like` (texts that it fits), `unlike` (near misses, which no row of its m
 meaning are alternatives. Patterns are run by `re` and by polars: no look-around, no back-reference. A row of
 `keys.jsonl` has `row`, `means`, `keys` (each compared whole) and `source`; rows of one meaning follow one another, the
 best key first.
+
+`languages.tsv` has the words of logs in other languages, each with its English one. What is known of a printed name is
+known by its English words: `Validierungsverlust`, `验证损失` and `потери валидации` are asked for as `validation loss`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
+from forensics.io.tables import table_rows
 from forensics.knowledge._rows import Row, rows_of
 
 _ANY_CASE = "(?i)"
+#: Longer texts are lines and no names.
+_MOST_CHARS = 80
+#: Scripts without blanks between words: Japanese, Chinese, Korean.
+_UNPARTED = re.compile("[\u3041-\ud7a3]")
+#: Blanks that were put where none belongs.
+_AROUND, _BLANKS = re.compile(r" +([_/.,;:!?)])|([_/(]) +"), re.compile(r" +")
+_ASCII_WORD = re.compile(r"[a-z]+")
+_LETTER = r"[^\W\d_]"
 
 
 class Wording(Row, frozen=True):
@@ -40,8 +53,8 @@ def words_for(means: str) -> str:
 
 
 def stands_for(means: str, text: str) -> bool:
-    """Whether a text holds words of a meaning; raises `KeyError` when no row has the meaning."""
-    return _compiled(means).search(text) is not None
+    """Whether a text holds words of a meaning, in any language; raises `KeyError` when no row has the meaning."""
+    return _compiled(means).search(in_english(text)) is not None
 
 
 class Keys(Row, frozen=True):
@@ -83,3 +96,45 @@ def _patterns() -> Mapping[str, str]:
 @cache
 def _compiled(means: str) -> re.Pattern[str]:
     return re.compile(words_for(means))
+
+
+class _Words(NamedTuple):
+    """What finds the words of all rows, the longest first, and each in English; those in ASCII, whole and as parts."""
+
+    pattern: re.Pattern[str]
+    english: Mapping[str, str]
+    whole: frozenset[str]
+    parts: tuple[str, ...]
+
+
+@cache
+def _words() -> _Words:
+    rows = table_rows("forensics.knowledge", "languages.tsv")
+    words = {word.replace("_", " "): english for english, words, *_ in rows for word in words.split()}
+    found = "|".join(map(_found, sorted(words, key=len, reverse=True)))
+    plain = [word for word in words if word.isascii()]
+    whole = frozenset(word.split(" ")[0] for word in plain if "-" not in word)
+    parts = tuple(word.strip("-") for word in plain if "-" in word)
+    return _Words(re.compile(f"(?i){found}"), {word.strip("-"): told for word, told in words.items()}, whole, parts)
+
+
+def _found(word: str) -> str:
+    if _UNPARTED.match(word):
+        return word
+    before = "" if word.startswith("-") else f"(?<!{_LETTER})"
+    behind = "" if word.endswith("-") else f"(?!{_LETTER})"
+    return f"{before}{re.escape(word.strip('-'))}{behind}"
+
+
+@lru_cache(maxsize=4096)
+def in_english(name: str) -> str:
+    """Give a printed name with the words of other languages that it holds in English; a longer text as it is."""
+    if len(name) > _MOST_CHARS:
+        return name
+    words = _words()
+    if name.isascii():  # most are, and few of their words are known: a look at each costs less than the pattern
+        lowered = name.lower()
+        if words.whole.isdisjoint(_ASCII_WORD.findall(lowered)) and not any(part in lowered for part in words.parts):
+            return name
+    said = words.pattern.sub(lambda word: f" {words.english[word[0].lower()]} ", name)
+    return name if said == name else _BLANKS.sub(" ", _AROUND.sub(r"\1\2", said)).strip()

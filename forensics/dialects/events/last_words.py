@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from forensics.knowledge.errors import ErrorLine, closing
-from forensics.knowledge.vocabulary import words_for
+from forensics.knowledge.vocabulary import in_english, words_for
 from forensics.patterns import compiled, lazily
 
 #: So often the words of an epoch came before those of the last one; of attempts in one log there are fewer.
@@ -23,7 +23,8 @@ _NUMBERS = lazily(r"\d+")
 def last_words(line: str, earlier: bytes) -> ErrorLine | None:
     """Give the row of the table of errors that a log's last line is; `earlier` are the lines before it."""
     message = message_of(line)
-    row = next((row for row in closing() if row.compiled.search(message)), None)
+    said = {message, in_english(message)}
+    row = next((row for row in closing() if any(map(row.compiled.search, said))), None)
     if row is None:
         return None
     masked = _NUMBERS.sub("0", message)

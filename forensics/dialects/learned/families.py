@@ -115,7 +115,10 @@ _LIMITS: Mapping[str, str] = MappingProxyType({"step": "max_steps", "iter": "ite
 
 
 class Family(Struct, frozen=True):
-    """Lines with the same keys in the same order: columns, and what some are (key → step, iter, epoch or rank)."""
+    """Lines with the same keys in the same order: columns, and what some are (key → step, iter, epoch or rank).
+
+    `held_out`: what they measure is that of an evaluation, which the lines say and not each key.
+    """
 
     columns: tuple[Column, ...]
     roles: Mapping[str, str]
@@ -123,6 +126,7 @@ class Family(Struct, frozen=True):
     #: for tables with a header row, where no key stands beside a number
     pattern: str = ""
     needle: str = ""
+    held_out: bool = False
 
 
 def as_line(family: Family, *, points: bool = False) -> Line:
@@ -142,7 +146,8 @@ def as_line(family: Family, *, points: bool = False) -> Line:
             continue
         group = role or groups[column.key]
         if role is None:
-            names[group] = _named(column, ordered[i - 1].key if i else "")
+            name = _named(column, ordered[i - 1].key if i else "")
+            names[group] = _of_evaluation(name) if family.held_out else name
         text, literal = _lead(column, ordered[i - 1].behind if i else "", first=i == 0)
         is_behind = i == 0 or column.place == reached + 1 or text.startswith(".*?")
         part = ("" if is_behind else ".*?") + text + _number(column, group, points=points)
@@ -179,6 +184,13 @@ def _named(column: Column, before: str) -> Name:
     return name
 
 
+def _of_evaluation(name: Name) -> Name:
+    """The name of what an evaluation measures; a rate or a time is none."""
+    measures = stands_for("printed_metric", name.canonical) and not stands_for("printed_rate", name.canonical)
+    held_out = stands_for("held_out_word", name.canonical) or not measures
+    return name if held_out else Name(canonical(f"val {name.canonical}").canonical, name.scale)
+
+
 def group_names(keys: Sequence[str]) -> dict[str, str]:
     """Each printed key as the name of a group: letters and digits, no fixed meaning, no name twice."""
     taken = {*RESERVED}
@@ -196,7 +208,8 @@ def group_names(keys: Sequence[str]) -> dict[str, str]:
 
 def _number(column: Column, group: str, *, points: bool) -> str:
     if group in {"step", "iter"}:
-        return _count(column.units, group, points=points) + r"(?:\.0+)?"
+        glued = column.behind if column.behind in column.units else ""
+        return _count(column.units, group, points=points) + r"(?:\.0+)?" + (re.escape(glued) + r"\s*" if glued else "")
     if group == "rank":
         return r"(?P<rank>\d{1,6})"
     if any(cell.is_clocked for cell in column.cells):

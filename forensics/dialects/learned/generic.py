@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
@@ -26,13 +25,14 @@ from forensics.dialects._counters import is_of_data
 from forensics.dialects.learned.families import Column, Family, as_line, continues, finish
 from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shape_of, slots
-from forensics.dialects.learned.nameless import nameless
+from forensics.dialects.learned.nameless import nameless, unnamed
 from forensics.dialects.learned.roles import counts_batches, last_word, roles_of
 from forensics.dialects.names import canonical, measured
 from forensics.dialects.spec import Dialect, Line
 from forensics.dialects.trainers.tables import ANY_LOG
 from forensics.knowledge.vocabulary import keys_of, stands_for, words_for
 from forensics.patterns import lazily
+from forensics.values import replace
 
 _JUNK = lazily(
     r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/(?!(?:mean|std|min|max|sum|median)$)"
@@ -57,6 +57,8 @@ _NUMBERED = lazily(r"(?i)(?:^|[\s(\[|,])\"?(?:(?:global|world|mpi|dist|process)_
 _THOUSANDS = lazily(r"(?<![\w.,])([1-9]\d{0,2})\.(\d{3})(?![\w.]|,\d{3})")
 _DECIMALS = lazily(r"(?<![\w.,\[(])(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?![\w.,])")
 _POINT = lazily(r"(?<![\w.,])(?:\d+\.(?:\d{1,2}|\d{4,})|0\.\d+)(?![\w.])")
+#: Marks the keys of a line that begins as one of an evaluation: `[val] step 40 loss 0.3 acc 0.8`.
+_HELD_OUT = "\x05"
 #: Marks a key whose number has a maximum beside it; a printed key may end with a slash, and with none of these.
 _OVER = NUMBER
 #: Keys of a line in order → where it stands in the sample, and its numbers.
@@ -101,7 +103,9 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     titles = _titles(lines, shapes)
     groups = _merged(_grouped(lines, shapes))
     found = [*_families(groups, ranks, repeats, titles, excerpt=excerpt), *tables(lines, repeats)][:_MAX_FAMILIES]
-    found = found if any(family.is_metric for family in found) else [*found, *nameless(lines)]
+    found = _evaluations_first(found)
+    for guess in (nameless, unnamed):
+        found = found if any(family.is_metric for family in found) else [*found, *guess(lines)]
     if not any(family.is_metric for family in found):
         return None
     learned = tuple(as_line(family, points=points) for family in found)
@@ -113,6 +117,13 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
         finish=finish,
         doc=__doc__ or "",
     )
+
+
+def _evaluations_first(found: list[Family]) -> list[Family]:
+    """Families of evaluations before those that would read their lines, too; where all are, it is the script's name."""
+    trains = any(one.is_metric and one.roles and not one.held_out for one in found)
+    held_out = found if trains else [replace(one, held_out=False) for one in found]
+    return sorted(held_out, key=lambda one: not one.held_out)
 
 
 def _sections(lines: Sequence[str], titles: Sequence[int], repeats: int) -> Iterator[Line]:
@@ -169,6 +180,7 @@ def _families(
         rare &= _is_evaluation(signature) or _is_of_epochs(signature)
         trusted = len(rows) >= repeats or rare or (excerpt and any(map(_is_lost, rows)))
         if trusted and (family := _family(signature, rows, who, places)) is not None:
+            family = replace(family, held_out=_HELD_OUT in signature)
             if family.is_metric:
                 heads += [places] * (not _COUNTERS.isdisjoint(family.roles.values()))
                 yield family
@@ -190,7 +202,16 @@ def _families(
 def _is_evaluation(signature: tuple[str, ...]) -> bool:
     """Whether the keys of a line are those of an evaluation at a step."""
     metrics = (key for key in signature if stands_for("printed_metric", key))
-    return any(map(_names_a_step, signature)) and any(stands_for("printed_evaluation", key) for key in metrics)
+    held_out = _HELD_OUT in signature or any(stands_for("printed_evaluation", key) for key in metrics)
+    return held_out and any(map(_names_a_step, signature))
+
+
+def _begins_as_evaluation(row: Sequence[Slot]) -> bool:
+    """Whether a line names held-out data up to its first metric, and the data of training nowhere."""
+    first = next((at for at, slot in enumerate(row) if slot.key and names_a_metric(slot.key)), None)
+    if first is None or any(stands_for("names_training", slot.before) for slot in row):
+        return False
+    return any(stands_for("line_of_evaluation", slot.before) for slot in row[: first + 1])
 
 
 def _is_of_epochs(signature: tuple[str, ...]) -> bool:
@@ -228,6 +249,8 @@ def _read(line: str, row: tuple[Slot, ...]) -> tuple[str, ...]:
     if _is_code(line) or is_of_data(line):
         return ()
     signature = _once(_signature(row))
+    if signature and _begins_as_evaluation(row):
+        signature = (_HELD_OUT, *signature)
     return signature if len(signature) <= _MAX_COLUMNS else ()
 
 
@@ -254,7 +277,7 @@ def _signature(row: tuple[Slot, ...]) -> tuple[str, ...]:
 
 def _keys_of(signature: tuple[str, ...]) -> list[str]:
     """The keys of a signature without their marks, each once."""
-    return list(dict.fromkeys(key.removesuffix(_OVER) for key in signature if key != _OVER))
+    return list(dict.fromkeys(key.removesuffix(_OVER) for key in signature if key not in {_OVER, _HELD_OUT}))
 
 
 def _is_code(line: str) -> bool:

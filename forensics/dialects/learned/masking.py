@@ -22,8 +22,10 @@ from forensics.patterns import lazily
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = (
     r"(?:%| ?[kKMGT]i?B(?:/s)?| ?[KMG]o\b|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x| ?[a-z]+/s(?:ec)?"
-    r"| ?(?:m?s|secs?|seconds|min(?:s|utes)?|hours?|hrs?|秒|초))"
+    r"| ?(?:m?s|secs?|seconds|min(?:s|utes)?|hours?|hrs?|秒|초)| ?dB|°C|k?W|[kMG]?Hz|px|it\b)"
 )
+#: What a bar without an end counts: `400it [00:12, 3.2it/s, loss=0.5]`.
+_COUNTED_UNIT = "it"
 #: What stands for each placeholder in a learned pattern; none needs look-around.
 SOURCE = {
     OPAQUE: r"\d[-\d:.,TZ/ hms]*",
@@ -44,13 +46,13 @@ _TOKEN = lazily(
     rf"|(?:(?:(?<![^\W\u3041-\ud7a3])(?<![.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND}|{_OF_A_PLAN})"
     r"(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*(?:[dD][-+]\d+)?)?(?:[eE][-+]?\d+)?"
     r"|\.\d+(?:[eE][-+]?\d+|[dD][-+]\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
-    rf")(?P<unit>(?=\S){_UNIT}|{_UNIT}(?!\s*[:=/]|\s+[-+]?[\d.]))?(?![^\W\u3041-\ud7a3]|@|\.\d|-[A-Za-z])"
+    rf")(?P<unit>(?=\S){_UNIT}|{_UNIT}(?!\s*[:=]|\s*/(?! ?\d)|\s+[-+]?[\d.]))?(?![^\W\u3041-\ud7a3]|@|\.\d|-[A-Za-z])"
 )
 #: A key right behind the name of the group that it begins.
 _INSIDE = lazily(r"(?P<group>[A-Za-z_]\w*) ?[:\[] ?(?P<key>[A-Za-z_]\w*) ?[:=]? ?$")
-#: Names may be of any Latin or Cyrillic alphabet, Chinese, Japanese or Korean, whose colons and commas are wide.
+#: Names may be of any alphabet, or Chinese, Japanese or Korean, whose colons and commas are wide.
 LETTERS = (
-    r"A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0400-\u04ff"
+    r"A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0386-\u06ff\u0900-\u0e7f\u1e00-\u1eff"
     r"\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fff\uac00-\ud7a3"
 )
 _KEY_WORD = rf"[{LETTERS}][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b\uff08\uff09]*"
@@ -77,8 +79,14 @@ _COUNTED = lazily(
 #: The same with the counter's name behind its number: `Loss after 82 updates: 1.9`.
 _QUANTITY_AT = lazily(rf"(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,2}}?) \(?(?:for|at|of|in|after|on)\s+$", re.IGNORECASE)
 _COUNTER_BEHIND = lazily(rf" ?(?P<counter>{_COUNTER}(?:e?s)?)\)?\s*(?:[:=]|->|is|was)\s*", re.IGNORECASE)
+#: A counter whose name stands behind its number: `第 3 轮`.
+_ORDINAL = lazily(r"第\s*$")
+_COUNTED_AS = lazily(r" ?(?P<key>[\u3041-\u9fff]{1,2}|[A-Za-z]+)")
+#: What stands between a counter in brackets or without and the value of its quantity: `loss(40) = 0.3`.
+_VALUE_OF = lazily(r"\s*(?::|[)\]]\s*[:=])\s*")
 _BRACKETED = lazily(rf"\({_COUNTER}", re.IGNORECASE)
-_MIXED = lazily(rf"(?P<before>[^\x00-\x7f][{LETTERS} ]*?[^\x00-\x7f] ?)\(?(?P<latin>[A-Za-z_][\x20-\x7e]*)")
+_OTHER = "[\u0400-\u052f\u3041-\ud7a3]"
+_MIXED = lazily(rf"(?P<before>{_OTHER}(?:[{LETTERS} ]*?{_OTHER})? ?)\(?(?P<latin>[A-Za-z_][\x20-\x7e]*)")
 _OVER = frozenset(keys_of("word_before_a_maximum"))
 _WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
@@ -102,8 +110,8 @@ _STOP = frozenset(keys_of("word_beside_a_key"))
 
 #: A rate or a duration of steps or of what they work on, behind its number: `748,982 tok/s`, `410 ms/step`.
 _RATE = lazily(
-    r" ?((?:(?:tok(?:en)?s?|words?|samples?|sequences?|seqs?|examples?|images?|imgs?|batch(?:es)?|steps?|it(?:er)?s?)"
-    r"/s(?:ec)?(?:/(?:gpu|device))?|(?:[mun]?s|secs?|seconds)(?:/| per )[^\W\d_]+))(?![\w/])",
+    r" ?((?:(?!(?:[kMGT]?i?B|bytes?|[MGTP]?flops?)/)[A-Za-z]{2,12}/s(?:ec)?(?:/(?:gpu|device))?"
+    r"|(?:[mun]?s|secs?|seconds)(?:/| per )[^\W\d_]+))(?![\w/])",
     re.IGNORECASE,
 )
 
@@ -197,8 +205,8 @@ def _is_duration(text: str, before: str) -> bool:
 
 
 def _is_counter(line: str, place: _Place) -> bool:
-    """The whole number between the name of a quantity and its value: `Validation loss 6312: 0.149`, `Loss 20 1.3`."""
-    named = stands_for("key_of_a_value", place.slot.before.rstrip())
+    """The whole number between a quantity's name and its value: `Validation loss 6312: 0.149`, `Loss 20 1.3`."""
+    named = stands_for("key_of_a_value", place.slot.before.rstrip(" (["))
     return named and line[place.begin : place.end].isdigit()
 
 
@@ -214,6 +222,17 @@ def _around_a_counter(earlier: str, before: str) -> tuple[str, str] | None:
     behind = _COUNTER_BEHIND.fullmatch(before)
     quantity = _QUANTITY_AT.search(earlier[-120:]) if behind is not None else None
     return None if behind is None or quantity is None else (quantity["key"], behind["counter"])
+
+
+def _counted_as(behind: str) -> str:
+    """The name of a counter behind its number, as far as it is one: `轮` of `第 3 轮结束`."""
+    found = _COUNTED_AS.match(behind)
+    word = found["key"] if found is not None else ""
+    return next((name for name in (word, word[:1]) if _is_counter_name(name)), "")
+
+
+def _is_counter_name(name: str) -> bool:
+    return any(stands_for(means, name.lower()) for means in ("counter_of_steps", "counter_of_epochs"))
 
 
 def _before(line: str, pieces: tuple[str | tuple[int, int], ...]) -> str:
@@ -242,7 +261,12 @@ def _places(line: str) -> tuple[_Place, ...]:
         before = _before(line, tuple(pieces))
         unit = "s" if clocked else (found["unit"] or "").strip()
         slot = Slot("", "", unit, before, bool(places) and before.strip() in _OVER)
-        slot = slot._replace(key=_key(slot, places[-1].slot if places else None))
+        if _ORDINAL.search(earlier) and (counted := _counted_as(before)):
+            places[-1] = places[-1]._replace(slot=places[-1].slot._replace(key=counted))
+            before = before.lstrip().removeprefix(counted)
+        slot = slot._replace(
+            key=_key(slot._replace(before=_ORDINAL.sub("", before)), places[-1].slot if places else None)
+        )
         keys = {place.slot.key for place in places}
         slot = slot._replace(key=_within(slot, keys))
         number = found.span("opaque" if clocked else "number")
@@ -250,8 +274,10 @@ def _places(line: str) -> tuple[_Place, ...]:
         if rate is not None:  # of a pair, of source and target, the second
             slot, start = slot._replace(key=rate[1], behind=rate[1], over=False), rate.end()
         slot = slot._replace(key=slot.key or _time_of(slot, keys))
+        if not slot.key and slot.unit == _COUNTED_UNIT and line[found.end() : found.end() + 2] == " [":
+            slot = slot._replace(key=slot.unit, behind=slot.unit)
         is_first = len(places) == 1 and before.isspace()
-        if places and (before.strip() == ":" or is_first) and _is_counter(line, places[-1]):
+        if places and (_VALUE_OF.fullmatch(before) or is_first) and _is_counter(line, places[-1]):
             counted = places[-1].slot
             places[-1] = places[-1]._replace(slot=counted._replace(key="step"))
             slot = slot._replace(key=counted.key)
@@ -264,7 +290,7 @@ def _places(line: str) -> tuple[_Place, ...]:
         holds = not any(map(str.isdigit, earlier + before))
         places.append(_Place(*number, tuple(pieces), slot, holds))
         ends.append(found.end())
-        pieces, earlier = [], before
+        pieces, earlier = [], slot.before
     return _named_behind(line, places, ends)
 
 
@@ -325,15 +351,16 @@ def _time_of(slot: Slot, earlier: AbstractSet[str]) -> str:
 
 
 def _within(slot: Slot, earlier: AbstractSet[str]) -> str:
-    """The key, with the name before its colon or bracket where that is of held-out data, or the key stands twice.
+    """The key, with the name before its colon or bracket where that is of held-out data or a loss, or it stands twice.
 
     `train: loss 2.3 top1 9 | test: loss 2.4 top1 8`, `loss[loss=0.3, over 6400], tot_loss[loss=0.4]`.
     """
     found = _INSIDE.search(slot.before[-120:]) if slot.key else None
     if found is None or found["key"] != slot.key:
         return slot.key
-    held_out = stands_for("held_out_word", found["group"])
-    return f"{found['group']} {slot.key}" if held_out or slot.key in earlier else slot.key
+    is_part = stands_for("whole_loss", found["group"]) and not stands_for("printed_loss", slot.key)
+    told = is_part or stands_for("held_out_word", found["group"])
+    return f"{found['group']} {slot.key}" if told or slot.key in earlier else slot.key
 
 
 def _latin(key: str) -> str:
@@ -341,7 +368,7 @@ def _latin(key: str) -> str:
     mixed = _MIXED.fullmatch(key)
     if mixed is None:
         return key
-    return f"val {mixed['latin']}" if stands_for("validation_in_cjk", mixed["before"]) else mixed["latin"]
+    return f"val {mixed['latin']}" if stands_for("held_out_word", mixed["before"]) else mixed["latin"]
 
 
 @lru_cache(maxsize=1024)

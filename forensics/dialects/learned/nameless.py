@@ -9,14 +9,16 @@ a throughput jitter by a few percent, and a score is a share.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import isfinite, log
 
 from forensics.dialects.learned.families import Column, Family
-from forensics.dialects.learned.masking import Slot
+from forensics.dialects.learned.masking import Slot, shape_of, slots, source
 from forensics.dialects.names import falls
 from forensics.dialects.spec import N
+from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.stats.spread import median_of
 
@@ -35,6 +37,7 @@ _COUNTER = rf"[\s(\[]*{_TIMES}[(\[]?({{}}\d+)(?: +\d+(?:\.\d+)?%[)\]]?)?"
 _FIRST = lazily(_COUNTER.format(""))
 _ROW = lazily(rf"{_COUNTER.format('')}(?:{_BETWEEN}{_TENSOR[0]}{N}{_TENSOR[1]}){{1,3}}[\s)\]]*")
 _NUMBER = lazily(rf"(?<![\w.]){N}(?![\w.])")
+_BLANKS = lazily(r"\s+")
 #: Of the rises of a counter so many may be falls: a run that began again.
 _FALLS = 0.2
 #: Norms of one step and the next differ so much, in the median of their logarithms: 0.1 where their spread is 0.1, and
@@ -60,6 +63,60 @@ def nameless(lines: Sequence[str]) -> Iterator[Family]:
             ]
             if _counts(columns[0]) and (_is_loss(columns[1]) or _stays(columns)):
                 yield _family(columns, between)
+
+
+def unnamed(lines: Sequence[str]) -> Iterator[Family]:
+    """Families of lines alike but for their numbers, where no name tells the loss: `[40] 3.21`, `40 | train | 3.21 |`.
+
+    What counts stands first, behind its epoch perhaps, and what becomes half as large, up and down, stands next.
+    """
+    rows: dict[tuple[str, ...], list[tuple[Slot, ...]]] = {}
+    for line in lines:
+        row = slots(line, shape_of(line)) if len(line) <= _MOST_CHARS else ()
+        if _LEAST_WIDTH <= len(row) <= _MOST_WIDTH and not any(slot.unit for slot in row):
+            rows.setdefault(tuple(_BLANKS.sub(" ", slot.before) for slot in row), []).append(row)
+    for texts, found in rows.items():
+        columns = [Column("", cells, (), place=at) for at, cells in enumerate(zip(*found, strict=True))]
+        told = [column for column in columns if not column.cells[0].over]
+        ahead = len(told) > _LEAST_WIDTH and _enumerates(told[0])
+        if len(found) <= _LEAST_LINES or len(told) < _LEAST_WIDTH + ahead or not _counts(told[ahead]):
+            continue
+        loss = told[ahead + 1]
+        if not (_is_unnamed(loss.cells[0]) and loss.has_a_course and _halves(loss.values)):
+            continue
+        anew = ahead and any(b < a for a, b in pairwise(told[ahead].values))
+        roles = {
+            told[ahead].place: "iter" if anew else "step",
+            loss.place: "eval_loss" if _is_held_out(loss.cells[0]) else "loss",
+        }
+        roles |= {told[0].place: "epoch"} if ahead else {}
+        groups = [roles.get(column.place, f"value_{column.place + 1}") for column in columns]
+        cells = (f"{source(text)}(?P<{group}>{N})" for text, group in zip(texts, groups, strict=True))
+        words = re.findall(r"[^\s\x01-\x04]+", " ".join(texts))
+        pattern = "^" + "".join(cells)
+        yield Family(
+            tuple(columns), {"": "step"}, is_metric=True, pattern=pattern, needle=max(words, key=len, default=" ")
+        )
+
+
+def _is_unnamed(cell: Slot) -> bool:
+    """Whether no name stands before a number, or one that says only on which data."""
+    return not cell.key or stands_for("names_a_split_only", cell.key)
+
+
+def _is_held_out(cell: Slot) -> bool:
+    return stands_for("held_out_word", cell.key)
+
+
+def _enumerates(column: Column) -> bool:
+    """Whether it stays or goes on by one, as epochs do."""
+    return {b - a for a, b in pairwise(column.values)} == {0.0, 1.0}
+
+
+def _halves(values: Sequence[float]) -> bool:
+    """Whether the last third is half as large as the first numbers, or less."""
+    told = [value for value in values if isfinite(value)]
+    return 2 * median_of(told[-(len(told) // 3) :]) <= median_of(told[: max(3, len(told) // 20)])
 
 
 def _cell(text: str) -> Slot:

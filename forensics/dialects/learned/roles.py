@@ -48,6 +48,9 @@ def roles_of(columns: Sequence[Column]) -> dict[str, str]:
             break
     if same is not None and not same.role and (epoch is not None or roles):
         roles[same.key] = "epoch"
+    counts_epochs = same is not None and {*roles.values()} == {"epoch"}
+    if same is not None and counts_epochs and (around := _around(same, columns)) is not None:
+        roles |= {around.key: "epoch", same.key: "iter"}
     is_finer = same is not None and len({*same.values}) < len(same.values)
     even = [c for c in columns if c.counts_evenly] if not roles or (is_finer and {*roles.values()} == {"epoch"}) else []
     named = [c for c in columns if c.key and c not in even]
@@ -55,6 +58,13 @@ def roles_of(columns: Sequence[Column]) -> dict[str, str]:
     even = [c for c in even if told and c.place < min(told)]
     roles.update((c.key, "step") for c in sorted(even, key=lambda c: c.place)[:1])
     return roles
+
+
+def _around(epochs: Column, columns: Sequence[Column]) -> Column | None:
+    """What counts on where the epochs of one model begin anew: its tasks, cycles or stages."""
+    named = (c for c in columns if stands_for("counter_around_epochs", last_word(c.key)) and not c.optional)
+    counted = (c for c in named if grows(c) and all(value.is_integer() for value in c.values))
+    return next((c for c in counted if _step_role(epochs, c) == "iter"), None)
 
 
 def _step_role(column: Column, epoch: Column | None) -> str:

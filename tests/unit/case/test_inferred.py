@@ -226,7 +226,8 @@ def test_an_error_beside_the_loss_of_an_evaluation_alone_is_the_training_loss() 
 @pytest.mark.parametrize(("printed", "known"), [("Perte entr.", "loss"), ("Perte (valid.)", "eval_loss")])
 def test_a_name_that_ends_in_a_point_or_a_bracket_is_understood_by_its_words(printed: str, known: str) -> None:
     words = re.sub(r"\W+", "_", printed).strip("_")
-    row = {"source": ["a.log"], "seq": [0], "raw_name": [words], "name": [printed], "value": [1.0]}
+    name = canonical(printed).canonical
+    row = {"source": ["a.log"], "seq": [0], "raw_name": [words], "name": [name], "value": [1.0]}
     assert keys_of(run_of("run", {"metrics": pl.DataFrame(row)}))["name"].to_list() == [known]
 
 

@@ -65,6 +65,13 @@ def test_an_end_is_one_behind_what_any_logger_prints(head: str) -> None:
         "resolved in 3 steps",
         "total time of the epochs so far",
         "loading sample_submission.csv",
+        "stage 2 complete",
+        "done. loading the next shard",
+        "finished epoch 3 in 12 s",
+        "average loss: 0.5",
+        "total 47.6 GB",
+        "évaluation terminée",
+        "Готово не всё",
     ],
 )
 def test_words_of_a_part_or_of_a_failure_are_no_end(line: str) -> None:
@@ -79,3 +86,24 @@ def test_words_that_came_three_times_before_are_those_of_a_part() -> None:
 
 def test_the_place_in_the_program_behind_a_message_is_no_part_of_it() -> None:
     assert message_of("[12:03:44] INFO     Training complete            train.py:88") == "Training complete"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "done, 20000 steps",
+        "total 47.6 min",
+        "curriculum complete, model written to final.npz",
+        "average accuracy over tasks: 0.726",
+        "Finished 1500000 env steps in 1h58m",
+        "NORMAL END OF RUN",
+        "Terminé en 12 min",
+        "Terminé en 2 h 14 min. Exactitude de l'ensemble : 95,41 %",
+        "Обучение завершено",
+        "Готово. Лучшая точность 0.93",
+        "Fim do treino",
+        "Fertig nach 3 h",
+    ],
+)
+def test_a_program_ends_in_any_language(line: str) -> None:
+    assert last_words(line, b"") is not None

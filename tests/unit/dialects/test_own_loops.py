@@ -1,0 +1,146 @@
+"""Lines of loops that people wrote for themselves: what counts, what is measured, and on which data."""
+
+from __future__ import annotations
+
+from math import exp
+from random import Random
+
+import polars as pl
+import pytest
+
+from forensics.dialects.engine import parse_text
+from forensics.dialects.learned.generic import learn
+from forensics.dialects.learned.masking import slots
+
+
+def metrics(lines: list[str]) -> pl.DataFrame:
+    dialect = learn(lines)
+    return parse_text(dialect, "\n".join(lines) + "\n")["metrics"] if dialect is not None else pl.DataFrame()
+
+
+def told(lines: list[str]) -> dict[str, tuple[int, int | None, int | None]]:
+    """Each name with its count, its first and its last step."""
+    rows = metrics(lines)
+    if not rows.height:
+        return {}
+    own = rows.group_by("name", maintain_order=True).agg(pl.len(), pl.col("step").first(), last=pl.col("step").last())
+    return {name: (count, first, last) for name, count, first, last in own.iter_rows()}
+
+
+def trained(form: str, count: int = 60) -> list[str]:
+    noise = Random(1)
+    losses = (3 * exp(-at / 20) + 0.3 + noise.gauss(0, 0.03) for at in range(1, count + 1))
+    return [
+        form.format(s=10 * at, e=1 + (at - 1) // 20, b=1 + (at - 1) % 20, v=loss, a=at / count, d=at % 10)
+        for at, loss in enumerate(losses, 1)
+    ]
+
+
+EVALUATIONS = [
+    "[val] step {s} loss {v:.3f} acc {a:.3f}",
+    "step {s} val loss {v:.3f} acc {a:.3f}",
+    "Validation | step {s} | loss {v:.3f} | acc {a:.3f}",
+    "eval @ step {s}: loss={v:.3f} acc={a:.3f}",
+]
+
+
+@pytest.mark.parametrize("form", EVALUATIONS)
+def test_a_line_that_begins_as_an_evaluation_measures_held_out_data(form: str) -> None:
+    lines = trained("step {s} loss {v:.3f} acc {a:.3f}")
+    for at, line in reversed([*enumerate(trained(form))][9::10]):
+        lines.insert(at + 1, line)
+    found = told(lines)
+    assert found["loss"] == found["acc"] == (60, 10, 600)
+    assert found["eval_loss"] == found["val acc"] == (6, 100, 600)
+
+
+def test_a_name_of_a_script_that_stands_in_every_line_is_no_evaluation() -> None:
+    assert told(trained("test_run step {s} loss {v:.3f}"))["loss"] == (60, 10, 600)
+    assert told(trained("dev | step {s} | loss {v:.3f}"))["loss"] == (60, 10, 600)
+
+
+def test_a_line_of_both_losses_is_no_evaluation() -> None:
+    found = told([*trained("step {s} loss {v:.3f}"), *trained("step {s} val loss {v:.3f} train acc {a:.3f}")])
+    assert "val train acc" not in found
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[{s}] {v:.4f}",
+        "step {s} -> {v:.4f}",
+        "{s} | train | {v:.4f} |",
+        "({e}, {s}, {v:.4f}, {a:.3f})",
+        "loss({s}) = {v:.4f}",
+        "{s}it [00:1{d}, 3.2{d}it/s, loss={v:.3f}, v_num=3]",
+    ],
+)
+def test_a_loss_without_a_name_beside_its_counter_is_read(form: str) -> None:
+    assert told(trained(form))["loss"] == (60, 10, 600)
+
+
+def test_batches_and_epochs_without_a_name_count_on() -> None:
+    assert told(trained("Epoch {e}, Batch {b}, Loss, {v:.4f}, Accuracy, {a:.3f}"))["loss"] == (60, 1, 60)
+
+
+@pytest.mark.parametrize("form", ["file {s} | {m:.1f}", "[{s}] {n:.3f}", "[{s}] {r:.6f}", "request {s} -> {n:.2f}"])
+def test_what_does_not_fall_by_half_up_and_down_is_no_loss(form: str) -> None:
+    noise = Random(2)
+    lines = [form.format(s=at, m=300 - 0.7 * at, n=noise.uniform(0.2, 3), r=1e-3 * 0.99**at) for at in range(1, 301)]
+    assert not told(lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("第 12 轮 第 300 批 损失 0.5321", ["轮", "批", "损失"]),
+        ("—— 第 3 轮结束,验证损失 0.5", ["轮", "验证损失"]),
+        ("第3步: 损失=0.4", ["步", "损失"]),
+        ("Эпоха 3 — потери: 0.9", ["Эпоха", "потери"]),
+        ("độ chính xác 0.5", ["độ chính xác"]),
+        ("psnr=18.00dB vram=6.10G", ["psnr", "vram"]),
+        ("loss: total=0.3 rec=0.1", ["loss total", "rec"]),
+    ],
+)
+def test_names_of_any_alphabet_are_keys(line: str, keys: list[str]) -> None:
+    assert [slot.key for slot in slots(line)] == keys
+
+
+def test_a_unit_stands_before_the_maximum_of_its_number() -> None:
+    assert [(slot.unit, slot.over) for slot in slots("RSS 8.4 GB / 64 GB")] == [("GB", False), ("GB", True)]
+    assert [slot.unit for slot in slots("lr 3 m / rate")] == [""]
+
+
+@pytest.mark.parametrize(
+    ("head", "steps"),
+    [
+        ("task {t} epoch {e}: ", (24, 1, 24)),
+        ("cycle {t}/3, epoch {e}/8: ", (24, 1, 24)),
+        ("fold {t} epoch {e}: ", (24, 1, 8)),
+    ],
+)
+def test_epochs_that_begin_anew_within_a_task_count_on_and_those_of_a_fold_do_not(
+    head: str, steps: tuple[int, int, int]
+) -> None:
+    lines = [head.format(t=t, e=e) + f"train loss {1 / (e + t):.4f}" for t in (1, 2, 3) for e in range(1, 9)]
+    assert told(lines)["loss"] == steps
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("ckpt -> out/000500.pt", "out/000500.pt"),
+        ("-> ckpt_300.npz", "ckpt_300.npz"),
+        ("モデル保存: model_e3.pt", "model_e3.pt"),
+        ("Instantané enregistré (snap_1.pt)", "snap_1.pt"),
+        ("image -> out/000500.png", None),
+        ("config: model.pt", None),
+    ],
+)
+def test_files_of_weights_are_saved_behind_an_arrow_or_in_any_language(line: str, path: str | None) -> None:
+    lines = trained("step {s} loss {v:.3f}")
+    dialect = learn(lines)
+    assert dialect is not None
+    saved = parse_text(dialect, "\n".join([*lines, line]) + "\n").get("checkpoints", pl.DataFrame())
+    paths = [] if not saved.height else [one.strip("()") for one in saved["path"].to_list()]
+    assert paths == ([] if path is None else [path])
