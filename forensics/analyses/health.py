@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from forensics.analyses.pace.account import paced
 from forensics.analyses.recorded import is_evaluation_only
+from forensics.analyses.rl.series import episode_series
 from forensics.case.curves.loss import curves
 from forensics.case.endings import Ending, ending
 from forensics.case.evidence import number
@@ -134,7 +135,8 @@ def _without(end: Ending) -> str:
 
 
 def _records(run: Run) -> _Records:
-    of_loss = holding(run, "of_loss") | holding(run, "of_reward")
+    earned = [one.rows["name"][0] for one in episode_series(run) if one.quantity == "episode_reward"]
+    of_loss = holding(run, "of_loss") | holding(run, "of_reward") | pl.col("name").is_in(earned)
     told = ~pl.col("value_class").is_in(NO_VALUE)  # of millions of numbers none is read to see that it is there
     rows = counted(run, of_loss & (of_training() | (role() == "eval")))
     finite = (told & (pl.col("value_class") == "finite")).any().alias("finite")

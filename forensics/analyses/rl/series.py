@@ -79,9 +79,10 @@ def episode_series(run: Run) -> tuple[RlSeries, ...]:
     """Give what the episodes of an environment earned, and how far each update moved the policy that plays it.
 
     A mean reward is one of episodes where its source prints the length of episodes, too, or an entropy or an update of
-    a policy that is no language model's, and so is a score where no loss is printed.
+    a policy that is no language model's, and so is a score where no loss is printed, or its source prints what only a
+    policy has (the share of random moves, the value of a move); a name as short as `R` needs that or an entropy.
     """
-    named = _printed(run)
+    named = _by_short_names(_printed(run))
     is_scored = not having(metric_names(run)["name"].unique(), words_for("of_loss"))
     earned = ["episode_reward", "episode_length", *(["score"] if is_scored else [])]
     if not named.height or not named["quantity"].is_in([*earned, "reward"]).any():
@@ -94,6 +95,13 @@ def episode_series(run: Run) -> tuple[RlSeries, ...]:
     is_reward = is_mean | pl.col("quantity").is_in(earned[2:])
     own = named.with_columns(quantity=pl.when(is_reward).then(pl.lit("episode_reward")).otherwise("quantity"))
     return _series(run, own.filter(is_game & pl.col("quantity").is_in(_OF_GAMES)))
+
+
+def _by_short_names(named: pl.DataFrame) -> pl.DataFrame:
+    """Give short names their meaning in sources that print what only a policy has."""
+    is_policy = pl.col("quantity").is_in(["policy", "entropy_short"]).any().over("source")
+    meant = {"short_score": "episode_reward", "score": "episode_reward", "entropy_short": "entropy"}
+    return named.with_columns(quantity=pl.when(is_policy).then(pl.col("quantity").replace(meant)).otherwise("quantity"))
 
 
 def preference_series(run: Run) -> tuple[RlSeries, ...]:
@@ -160,7 +168,8 @@ def _quantities(names: pl.DataFrame) -> pl.DataFrame:
     named = names.with_columns(plain=plain).drop_nulls("plain")
     by_plain, by_name = (_meanings(named[column].unique()) for column in ("plain", "name"))
     pairs = named.select("plain", "name").iter_rows()
-    found = [by_plain.get(plain) or by_name.get(name) or (None, False) for plain, name in pairs]
+    told = ([meant for meant in (by_plain.get(plain), by_name.get(name)) if meant] for plain, name in pairs)
+    found = [min(meant, key=lambda one: one[0] == "short_score", default=(None, False)) for meant in told]
     quantity = pl.Series([quantity for quantity, _ in found], dtype=pl.String)
     mark = pl.Series([marks for _, marks in found], dtype=pl.Boolean)
     others = having(named["plain"], words_for("held_out_reward")) + having(named["plain"], words_for("implicit_reward"))
