@@ -3,7 +3,8 @@
 A row has `row` (its name), `kind`, `names` (a pattern of whole names), `where` (`logged` where it holds among logged
 metrics alone: as a key of any file it may be something else) and `source`. A `share` is one of documents, 1 being
 best; of `higher` more is better, of `lower` less; what is `of_loss` is computed from the loss; of what is `of_pairs` a
-guess gets half. `split` are words before a name that tell no task, `bound` those of a key that is a limit or a goal.
+guess gets half; of what is `wrong`, the rest is right. `split` are words before a name that tell no task, `bound` those
+of a key that is a limit or a goal.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ def direction(name: str) -> bool | None:
 def is_of_loss(name: str) -> bool:
     """Whether a logged metric is the loss, or computed from it."""
     return _word("of_loss").search(name) is not None
+
+
+def is_error_rate(name: str) -> bool:
+    """Whether a logged metric is the share of what is wrong, in percent or not."""
+    return _word("wrong").search(name) is not None
 
 
 def is_of_pairs(name: str) -> bool:

@@ -10,14 +10,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.analyses.evals.curves import EvalCurve, eval_curves, training_scores
 from forensics.analyses.evals.results import benchmark_of
+from forensics.analyses.learning.losses import losses
+from forensics.analyses.learning.objective import reinforced
+from forensics.analyses.rl.episodes import Episodes, fall_of
 from forensics.analyses.rl.ranges import rewards_of
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.case.checkpoints import nearest_words
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.nonfinite import watched, watched_series
 from forensics.case.steps import SERIES
+from forensics.knowledge.scores import is_error_rate
+from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, Struct, at_step, proof, rule, times
 from forensics.stats.spread import Floats, bending, median_of, scatter
@@ -58,6 +63,7 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
         or any(_earned_more(one, c, best, cfg) for one in rewards)
     ]
     if not falls:
+        yield from _lost(run, cfg)
         return
     curve, best = min(falls, key=lambda pair: float(pair[0].values[-1] / pair[0].values[pair[1]]))
     best = _left(curve, best, cfg)
@@ -103,6 +109,48 @@ def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
                 "compare order and labels of the evaluation set, its preprocessing, and the mode of the model (eval())",
             ),
         )
+
+
+#: Error rates are shares or percentages.
+_SHARE, _PERCENT = 1.0, 100.0
+
+
+def _lost(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
+    """The first score that was gained and is lost for good, of an evaluation or of training, whose loss did not leave.
+
+    An error rate is a score that is turned round; what follows a NaN is its consequence.
+    """
+    is_broken = watched_series(run).filter(pl.col("n_bad") > 0).height > 0
+    if is_broken or reinforced(run) or any(one.gone is not None for one in losses(run)):
+        return
+    for curve in (*eval_curves(run), *training_scores(run)):
+        fall = fall_of(RlSeries("score", curve.name, _as_score(curve)), Episodes())
+        if fall is None or not fall.rose:
+            continue
+        top, start, level = curve.row(fall.peak), curve.row(fall.onset), median_of(curve.values[fall.onset :])
+        yield score_falls.finding(
+            f"{curve.name} {'fell' if curve.higher else 'rose'} from {top['value']:.4g} to {level:.4g}"
+            f" from {at_step(start['at'])} on, and stays there",
+            "what it had gained is lost, and nothing of the last fifth comes back",
+            proof(start, top, curve.row(-1)),
+            Onset(step=start["at"], step_lo=curve.row(max(0, fall.onset - 1))["at"]),
+            cause="forgetting"
+            if any(_gained(c, top["at"], cfg) for c in eval_curves(run) if c.higher)
+            else "cause_not_recorded",
+            numbers={"best": top["value"], "last": level, "best_step": top["at"]},
+        )
+        return
+
+
+def _as_score(curve: EvalCurve) -> pl.DataFrame:
+    """The rows of a score, or those of an error rate turned round; none of any other metric."""
+    if curve.higher:
+        return curve.rows
+    most = float(curve.values.max())
+    if curve.higher is None or not is_error_rate(curve.name) or curve.values.min() < 0:
+        return curve.rows.clear()
+    whole = _SHARE if most <= _SHARE else max(_PERCENT, most)  # more words than there are can be wrong
+    return curve.rows.with_columns(value=whole - pl.col("value"))
 
 
 def _broken_at(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
@@ -172,10 +220,15 @@ def _left(curve: EvalCurve, best: int, cfg: ScoreFalls) -> int:
 
 
 def _gained(curve: EvalCurve, step: int, cfg: ScoreFalls) -> bool:
-    """Whether a score is higher at its end than it ever was up to a step, by a share of its size and its noise."""
+    """Whether a score is higher at its end than it ever was up to a step, by a share of its size and its noise.
+
+    So is the score of a task that came later.
+    """
     before = curve.values[curve.steps <= step]
     end = float(curve.values[-cfg.last :].min())
-    return bool(len(before)) and end > float(before.max()) + max(cfg.fall * end, _noise(curve.values))
+    if not len(before):
+        return stands_for("score_of_a_task", curve.name)
+    return end > float(before.max()) + max(cfg.fall * end, _noise(curve.values))
 
 
 def _improved(loss: Curve, curve: EvalCurve, best: int, cfg: ScoreFalls) -> bool:
