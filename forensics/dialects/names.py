@@ -166,7 +166,7 @@ def canonical(printed: str) -> Name:
             return Name(f"eval_{means.canonical}", means.scale)
         if not first or group == "own" or (group == "device" and means.canonical.endswith("_gib")):
             return means
-    name = _by_words().get(_words(key)) or _sized(key) or _each(key) or _bracketed(key)
+    name = _by_words().get(_words(key)) or _sized(key) or _each(english.strip().lower()) or _bracketed(key)
     return Name(printed.strip()) if name is None else name
 
 

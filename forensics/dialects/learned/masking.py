@@ -235,6 +235,18 @@ def _is_counter_name(name: str) -> bool:
     return any(stands_for(means, name.lower()) for means in ("counter_of_steps", "counter_of_epochs"))
 
 
+def _paired(line: str, last: _Place, slot: Slot, before: str, *, first: bool) -> tuple[_Place, Slot] | None:
+    """The place before a number and the number, where the one counts and the other has its name, or both count."""
+    told = last.slot
+    if (_VALUE_OF.fullmatch(before) or (first and before.isspace())) and _is_counter(line, last):
+        return last._replace(slot=told._replace(key="step")), slot._replace(key=told.key)
+    if slot.over and (both := _two_counters(told.key)) is not None:
+        return last._replace(slot=told._replace(key=both[0])), slot._replace(key=both[1], over=False)
+    if (pair := _around_a_counter(told.before, before)) is not None:
+        return last._replace(slot=told._replace(key=pair[1])), slot._replace(key=pair[0])
+    return None
+
+
 def _before(line: str, pieces: tuple[str | tuple[int, int], ...]) -> str:
     return "".join(piece if isinstance(piece, str) else line[piece[0] : piece[1]] for piece in pieces)
 
@@ -261,9 +273,11 @@ def _places(line: str) -> tuple[_Place, ...]:
         before = _before(line, tuple(pieces))
         unit = "s" if clocked else (found["unit"] or "").strip()
         slot = Slot("", "", unit, before, bool(places) and before.strip() in _OVER)
-        if _ORDINAL.search(earlier) and (counted := _counted_as(before)):
-            places[-1] = places[-1]._replace(slot=places[-1].slot._replace(key=counted))
-            before = before.lstrip().removeprefix(counted)
+        ordinal = _counted_as(before) if _ORDINAL.search(earlier) else ""
+        if ordinal:
+            last = places.pop()
+            places.append(last._replace(slot=last.slot._replace(key=ordinal)))
+            before = before.lstrip().removeprefix(ordinal)
         slot = slot._replace(
             key=_key(slot._replace(before=_ORDINAL.sub("", before)), places[-1].slot if places else None)
         )
@@ -276,17 +290,9 @@ def _places(line: str) -> tuple[_Place, ...]:
         slot = slot._replace(key=slot.key or _time_of(slot, keys))
         if not slot.key and slot.unit == _COUNTED_UNIT and line[found.end() : found.end() + 2] == " [":
             slot = slot._replace(key=slot.unit, behind=slot.unit)
-        is_first = len(places) == 1 and before.isspace()
-        if places and (_VALUE_OF.fullmatch(before) or is_first) and _is_counter(line, places[-1]):
-            counted = places[-1].slot
-            places[-1] = places[-1]._replace(slot=counted._replace(key="step"))
-            slot = slot._replace(key=counted.key)
-        elif places and slot.over and (both := _two_counters(places[-1].slot.key)) is not None:
-            places[-1] = places[-1]._replace(slot=places[-1].slot._replace(key=both[0]))
-            slot = slot._replace(key=both[1], over=False)
-        elif places and (pair := _around_a_counter(places[-1].slot.before, before)) is not None:
-            places[-1] = places[-1]._replace(slot=places[-1].slot._replace(key=pair[1]))
-            slot = slot._replace(key=pair[0])
+        if places and (pair := _paired(line, places[-1], slot, before, first=len(places) == 1)) is not None:
+            places[-1] = pair[0]
+            slot = pair[1]
         holds = not any(map(str.isdigit, earlier + before))
         places.append(_Place(*number, tuple(pieces), slot, holds))
         ends.append(found.end())
