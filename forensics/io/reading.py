@@ -241,12 +241,11 @@ def opened_stream(name: str, stream: BinaryIO, limits: Limits = DEFAULT) -> Gene
     or there is no temporary space for it.
     """
     with _refusing("a temporary file (TMPDIR)"):
-        spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
+        spool = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed below
     with spool as held:
         while data := _next(stream):
             with _refusing(f"the temporary folder {tempfile.gettempdir()}"):
-                held.write(data)
-                held.flush()
+                _write_all(held, data)
             if held.tell() > limits.expanded_bytes:
                 raise LimitExceeded("bytes of a pipe", limit=limits.expanded_bytes, actual=held.tell())
         opened = Opened(Source(name, held.tell()), OpenFile(held.fileno(), held.tell()), limits)
@@ -254,6 +253,12 @@ def opened_stream(name: str, stream: BinaryIO, limits: Limits = DEFAULT) -> Gene
             yield opened
         finally:
             opened.close()
+
+
+def _write_all(held: BinaryIO, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[held.write(rest) :]
 
 
 def _next(stream: BinaryIO) -> bytes:

@@ -51,7 +51,7 @@ def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     unknown = set(frame.columns) - set(columns)
     if unknown:
         raise KeyError(f"{table} has no column {sorted(unknown)}")
-    if table == "metrics":
+    if table == "metrics" and "value" in frame.columns:
         told = [pl.col("value_class")] if "value_class" in frame.columns else []
         frame = frame.with_columns(value_class=pl.coalesce(*told, value_class(pl.col("value").cast(pl.Float64))))
     known = set(frame.columns)

@@ -35,14 +35,14 @@ _WHEN = lazily(r"(?i)\b(?:iter(?:ation)?|(?:global[_ ])?step)\b\s*(?:number|no\.
 class _Line(Struct, frozen=True):
     """A detector's line; `skipped`: it says that the update was left out, so that the weights are those from before.
 
-    `bare`: it has no step but the one that its words may name.
+    `worded`: its step is the one that its words name.
     """
 
     row: Row
     line: int
     echo: bool
     skipped: bool = False
-    bare: bool = False
+    worded: bool = False
 
 
 def detector_candidates(run: Run) -> list[Candidate]:
@@ -90,8 +90,8 @@ def _errors(run: Run) -> Iterator[_Line]:
         if lone and (place in told or not ends_the_log(*place, last)):
             continue
         echo = judged[0] == Weight.ECHO
-        bare, skipped = row["step"] is None, echo and place in skips
-        yield _Line(_timed(row), row["line"] or row["seq"] or 0, echo=echo, skipped=skipped, bare=bare)
+        timed, skipped = _timed(row), echo and place in skips
+        yield _Line(timed, row["line"] or row["seq"] or 0, echo=echo, skipped=skipped, worded=timed is not row)
 
 
 def _skips(run: Run) -> frozenset[tuple[str, int]]:
@@ -121,7 +121,7 @@ def _judge(run: Run, lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candida
         before = _elsewhere(run, first, rows)
     clean = before.row(-1, named=True) if before.height else None
     of_record = rows.filter((pl.col("source") == source) & (pl.col("line") == first.line))["at"].drop_nulls()
-    if first.bare and len(of_record):  # `epoch: 3 step: 201, loss is nan` counts within its epoch
+    if first.worded and len(of_record):  # `epoch: 3 step: 201, loss is nan` counts within its epoch
         first = replace(first, row={**first.row, "step": int(of_record[0])})
     step = first.row["step"] if first.row["step"] is not None else step_after(before)
     if step is None and losses.is_empty():

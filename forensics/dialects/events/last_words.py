@@ -18,12 +18,15 @@ _ORNAMENT = " \t*=#~-.!>|_:✅🎉✨\u2713\u2714"
 #: Where a handler that is as wide as the terminal prints who logged the line.
 _TAIL = lazily(r" {2,}[\w./<>]+:\d+$")
 _NUMBERS = lazily(r"\d+")
+#: A Chinese, Japanese or Korean word that no table knows may turn the others round: `训练完成后` is "after training".
+_UNKNOWN = lazily(r"[\u3041-\ud7a3]")
 
 
 def last_words(line: str, earlier: bytes) -> ErrorLine | None:
     """Give the row of the table of errors that a log's last line is; `earlier` are the lines before it."""
     message = message_of(line)
-    said = {message, in_english(message)}
+    english = in_english(message)
+    said = {message} if _UNKNOWN.search(english) else {message, english}
     row = next((row for row in closing() if any(map(row.compiled.search, said))), None)
     if row is None:
         return None

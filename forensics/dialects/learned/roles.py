@@ -83,8 +83,8 @@ def _step_role(column: Column, epoch: Column | None) -> str:
     return "step" if grows(column) else ""
 
 
-#: Between two epochs a loop prints so few lines; a job that begins again prints more of itself.
-_BETWEEN_EPOCHS = 5
+#: Between two epochs a loop prints nothing; a job that begins again prints its heads first.
+_BETWEEN_EPOCHS = 1
 #: One fall may be a run that began again.
 _FEWEST_FALLS = 2
 
