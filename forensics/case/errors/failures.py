@@ -116,9 +116,11 @@ def _died_first(run: Run, found: Sequence[Failure]) -> frozenset[int]:
 def _left_behind(failure: Failure, tried: Attempts, end: Marks, *, reached: bool) -> bool:
     """Whether a log that places no attempt says a stop that the attempt that is judged left behind.
 
-    The log says then that this one finished, or prints on, and training reached the end of its plan (`reached`).
+    The log says then that this one finished, or prints on, and training reached the end of its plan (`reached`). A job
+    that was put back into the queue began again: where its last attempt finished, an earlier one was put back.
     """
     later = any(mark.source == failure.source and mark.at > failure.at for mark in end.successes)
+    later |= failure.code in telling("requeued")
     finished = reached or (later and tried.judged.ended)
     return finished and tried.judged.number > 0 and failure.source not in tried.cuts
 

@@ -58,6 +58,8 @@ def test_an_end_is_one_behind_what_any_logger_prints(head: str) -> None:
         "time per step 0.3",
         "total loss: 0.53",
         "Job finished with exit code 1",
+        "* Run finished. Uploading logs to Trackio (please wait...)",
+        "Run finished, syncing what is left",
         "run failed, training is done",
         "training isn't finished",
         "INFO:train:loading data: done",

@@ -118,6 +118,25 @@ def test_a_stop_of_a_log_that_prints_on_is_over_where_the_next_attempt_reached_i
     assert outcome(80, "UserWarning: the data ran out") == "failed"
 
 
+def test_a_job_whose_last_attempt_finished_was_put_back_into_the_queue_before(tmp_path: Path) -> None:
+    """Rich prints a time where it changes only, so no line says when the program finished."""
+    steps = [
+        f"           INFO     Step {s}: loss={3 - s / 100:.3f}, grad_norm=1.0, step_time=0.051s" for s in range(1, 101)
+    ]
+    stop = "slurmstepd: error: *** JOB 48213 ON node07 CANCELLED AT 2026-01-02T03:04:21 DUE TO JOB REQUEUE ***"
+    begun = "INFO     training for 100 steps"
+    again = [f"[03:04:25] {begun}", "           INFO     resumed from checkpoints/step_40 at step 40"]
+    end = "           INFO     training finished after 100 steps"
+
+    def outcome(name: str, *lines: str) -> str:
+        files = {"slurm-1.err": f"{stop}\n", "slurm-1.out": "\n".join([f"[03:04:00] {begun}", *lines]) + "\n"}
+        return judged(tmp_path / name, files).verdict.outcome.value
+
+    assert outcome("both", *steps[:40], *again, *steps[40:], end) == "healthy"
+    assert outcome("no-end", *steps[:40], *again, *steps[40:]) == "failed"
+    assert outcome("one", *steps, end) == "failed"
+
+
 @pytest.mark.parametrize(("loaded", "cause"), [(48, "older_weights_loaded"), (200, "optimizer_lost")])
 def test_weights_of_an_older_checkpoint_than_the_count_goes_on_from_are_told(
     loaded: int, cause: str, tmp_path: Path
