@@ -55,11 +55,14 @@ def test_a_control_may_not_fall_by_more_than_chance() -> None:
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="ranks are found in /proc")
 def test_ranks_are_the_processes_that_were_given_a_rank_and_a_launcher_is_none(tmp_path: Path) -> None:
     notes = tmp_path / "job.notes"
-    waits = [sys.executable, "-c", "input()"]
+    waits = [sys.executable, "-c", "print(flush=True); input()"]
 
     def started(**given: str) -> subprocess.Popen[bytes]:
         environment = {key: value for key, value in os.environ.items() if key != "RANK"} | given
-        return subprocess.Popen(waits, env=environment, stdin=subprocess.PIPE)
+        process = subprocess.Popen(waits, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()  # until then it may still be the process that starts it
+        return process
 
     running = [started(LAB_NOTES=str(notes))]
     try:

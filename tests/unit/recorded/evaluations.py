@@ -223,7 +223,7 @@ def _of_pair(bases: list[Run], cand: Run) -> Iterator[str]:
     for one in pairs:
         flags = f"worse {one.worse} real {one.significant} member {one.member} odd {one.unexplained} of {one.baselines}"
         blocks = "; ".join(unlike.words for unlike in (*one.settings.blocks, *one.settings.care, *one.settings.model))
-        yield f"{one.name} {_tested(one.tested)} p {_number(one.p_holm)} {flags} passed over {one.match.others} {blocks}"
+        yield f"{one.name} {_tested(one.tested)} p {_number(one.p_holm)} {flags} passed over {one.others} {blocks}"
     yield f"identical {identical(pairs)} {identical(pairs, 1)}"
     section = compare(bases, cand, Options())
     if section is not None:
