@@ -138,6 +138,11 @@ def test_counts_behind_the_share_that_they_make_are_no_progress() -> None:
     assert steps(lines) == [i * 3 for i in range(COUNT)]
 
 
+def test_counts_that_make_another_share_than_the_one_before_them_are_progress() -> None:
+    lines = [f"Loss: {loss(i)} | Acc: {50 + i / 4:.3f}% ({20 + i}/6400) {i * 3}/100 " for i in range(COUNT)]
+    assert steps(lines) == [20 + i for i in range(COUNT)]
+
+
 def test_a_letter_glued_to_a_counter_with_a_plan_names_it() -> None:
     lines = [f"  E{i // 10 + 1}/3 S{i % 10 * 20 + 1}/200 | loss={loss(i)} acc=0.5" for i in range(COUNT)]
     assert steps(lines) == [i // 10 * 200 + i % 10 * 20 + 1 for i in range(COUNT)]
@@ -154,9 +159,10 @@ def test_a_counter_that_falls_once_or_behind_many_lines_or_elsewhere_counts_what
         return f"Step {i * 50}: Gen Loss: {loss(i)}, Disc Loss: 0.6{i}"
 
     once = [form(i) for i in (*range(20), *range(20))]
+    beside = [line for _ in range(3) for line in ("ready", *map(form, range(10)))]
     far = [line for _ in range(3) for line in ([f"setting up part {k}" for k in "abcdef"] + list(map(form, range(10))))]
     elsewhere = [form(i) for i in (*range(10), *range(8), *range(12))]
-    for lines in (once, far, elsewhere):
+    for lines in (once, beside, far, elsewhere):
         assert max(steps(lines, "Gen Loss")) < 1000, lines  # type: ignore[type-var] # all have a step
 
 
@@ -224,6 +230,9 @@ def test_a_time_that_is_left_and_a_time_of_day_are_no_durations() -> None:
     [
         ([3.0 - 0.1 * i for i in range(10)] + [2.0 + 2 * i for i in range(20)], True),
         ([3.0 - 0.02 * i for i in range(10)] + [3.0 + 2 * i for i in range(20)], False),
+        ([2.0] * 3 + [1.8] * 4 + [1.59] * 3 + [3.0] * 20, True),
+        ([2.0] * 3 + [1.8] * 4 + [1.61] * 3 + [3.0] * 20, False),
+        ([2.0, 1.0, 1.0, 1.0, 1.0] + [3.0] * 12, False),
         ([1.0 + 0.1 * i for i in range(30)], False),
         ([3.0, 2.0, 9.0, 9.0, 9.0, 9.0], False),
     ],
