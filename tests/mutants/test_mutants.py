@@ -7,6 +7,7 @@ import importlib
 import multiprocessing
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -214,8 +215,8 @@ def _tried(words: str, line: str, tests: str) -> str:
     source = (ROOT / path).read_text(encoding="utf-8")
     texts = source.splitlines()
     number = next(one.number for one in changes(source) if one.words == words and line in texts[one.line - 1])
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(failing, (path, number, [tests]))
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(failing, path, number, [tests]).result()
 
 
 def test_a_change_fails_the_unit_test_that_holds_its_line_and_no_other() -> None:

@@ -37,9 +37,8 @@ KILLS = 200 if MANY else 8
 COLD_STARTS = 100 if MANY else 2
 VARIANTS = 4
 DAY = 86_400
-CONTEXT = multiprocessing.get_context("forkserver")
-READERS = sorted(one.origin for one in registry.load("ingesters").ingesters)
-CONTEXT.set_forkserver_preload(["forensics.pipeline", *READERS])
+CONTEXT = multiprocessing.get_context("spawn")  # polars has threads: a fork of what imported it may wait forever
+PATIENCE_S = 300
 
 
 def content(variant: int) -> str:
@@ -102,7 +101,7 @@ def reading(run: Path, place: Path, log: Path) -> None:
 
 
 def starting(run: Path, place: Path, log: Path, barrier: Barrier) -> None:
-    barrier.wait()
+    barrier.wait(PATIENCE_S)
     try:
         said(log, f"variant {variant_of(ingest_run(run, store=place))}")
     except BaseException as error:  # noqa: BLE001 - same
@@ -131,11 +130,14 @@ def test_a_store_survives_processes_that_are_killed_at_any_time(run: Path, place
     log.touch()
     dice = random.Random(7)
     readers = [started(run, place, log) for _ in range(4)]
+    deadline = time.monotonic() + PATIENCE_S
     while log.read_text().count("read") < len(readers):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     for kill in range(KILLS):
         before = log.stat().st_size
         while log.stat().st_size == before:  # somebody reads: the processes are at work
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         put(run, kill % VARIANTS)
         time.sleep(dice.random() / 5)
@@ -163,7 +165,7 @@ def test_eight_cold_starts_at_once_all_answer(run: Path, place: Path, tmp_path: 
         for process in processes:
             process.start()
         for process in processes:
-            process.join()
+            process.join(PATIENCE_S)
     assert log.read_text().splitlines() == ["variant 0"] * 8 * COLD_STARTS
     assert len(list(home_of(place, run).glob("gen-*"))) == 1
 
