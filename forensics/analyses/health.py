@@ -19,7 +19,7 @@ from forensics.case.evidence import number
 from forensics.case.joined.stores import counted, counted_record_pieces
 from forensics.case.nonfinite import BAD_CLASSES, NO_VALUE, role
 from forensics.case.processes.attempts import judged_rows
-from forensics.case.series import holding, of_each_source
+from forensics.case.series import holding, keys_of, of_each_source
 from forensics.case.steps import at, first_of_each, of_training, rises
 from forensics.model import Confidence
 from forensics.store.run import Run
@@ -34,6 +34,9 @@ COARSEST = 0.1
 #: nothing that holds elsewhere, where it ends further above it than two seeds differ (Dodge et al. 2020: 1 to 5 %).
 _LOST, _WORSE = 2.0, 1.05
 _EVALUATIONS = 5
+#: A part of a loss may rise while the whole falls, and a generator's does where the other network wins: tenfold is no
+#: health. In a run that logs rewards a loss is of moving targets, and its level says nothing.
+_RISEN = 10.0
 _QUOTED_CHARS = 80
 _NO_TIME = "; no time of a step tells whether it became slower"
 _SETTLES = "an exit code of 0, or the scheduler's record of the job, would settle it"
@@ -82,6 +85,24 @@ def _lost(run: Run) -> str | None:
         best_first = len(values) >= _EVALUATIONS and values.min() == first
         if len(values) >= MIN_LOSSES and last > (_WORSE if best_first else _LOST) * first > 0:
             return f"{curve.raw_name} ended at {number(last)}, and began at {number(first)}"
+    return _risen(run)
+
+
+def _risen(run: Run) -> str | None:
+    """Say which training loss, of parts too, is many times higher in its last third than in its first."""
+    if episode_series(run) or keys_of(run).select(holding(run, "of_reward").any()).item():
+        return None
+    of_loss = holding(run, "of_loss") & ~holding(run, "no_objective") & ~holding(run, "beside_the_objective")
+    rows = counted(run, of_loss & of_training()).filter(pl.col("value_class") == "finite")
+    third = pl.len() // 3
+    levels = rows.group_by("source", "rank", "raw_name", maintain_order=True).agg(
+        pl.len(), first=pl.col("value").head(third).median(), last=pl.col("value").tail(third).median()
+    )
+    risen = levels.filter(
+        pl.col("len") >= 3 * MIN_LOSSES, pl.col("last") > _RISEN * pl.col("first"), pl.col("first") > 0
+    )
+    for name, first, last in risen.select("raw_name", "first", "last").collect().iter_rows():
+        return f"{name} rose from {number(first)} to {number(last)}"
     return None
 
 

@@ -115,3 +115,29 @@ def test_a_held_out_loss_that_ends_above_its_first_is_no_health(
     found = verdict(tmp_path, [])
     assert found.outcome is outcome
     assert ("and began at 1.2" in found.headline) is (outcome is Outcome.CANNOT_SAY)
+
+
+@pytest.mark.parametrize(
+    ("beside", "last", "outcome"),
+    [
+        ("G_loss", 21.0, Outcome.CANNOT_SAY),
+        ("G_loss", 19.0, Outcome.HEALTHY),
+        ("style_loss", 40.0, Outcome.CANNOT_SAY),
+        ("kl_loss", 40.0, Outcome.HEALTHY),  # from nearly 0 while a model learns to use its latent code
+        ("val_acc_loss_scale", 40.0, Outcome.HEALTHY),
+    ],
+)
+def test_a_part_of_a_loss_that_rose_tenfold_is_no_health(
+    beside: str, last: float, outcome: Outcome, tmp_path: Path
+) -> None:
+    parts = [2.0] * 20 + [2.5] * 20 + [last] * 20
+    lines = [f"step {n} | D_loss: 0.69{n % 7} | {beside}: {part}" for n, part in enumerate(parts, 1)]
+    found = verdict(tmp_path, lines)
+    assert found.outcome is outcome
+    assert (f"{beside} rose from 2 to {last:.0f}" in found.headline) is (outcome is Outcome.CANNOT_SAY)
+
+
+def test_where_rewards_are_logged_the_level_of_a_loss_says_nothing(tmp_path: Path) -> None:
+    parts = [2.0] * 20 + [9.0] * 20 + [50.0] * 20
+    lines = [f"episode {n} | reward: {n * 3.1:.1f} | value_loss: {part}" for n, part in enumerate(parts, 1)]
+    assert verdict(tmp_path, lines).outcome is not Outcome.CANNOT_SAY
