@@ -44,7 +44,9 @@ class Alarm(Struct, frozen=True):
     rise. Of 11,118 losses of controls 25 pass both numbers of the loss, and 23 would pass six deviations: five let in
     two more. A learning rate that at once becomes `rate_ratio` times its peak, behind `rate_records` records or more
     and within the last `within` before the onset, is an alarm by itself: a warm-up that is logged so often never
-    triples between two records, and no schedule restarts above its peak.
+    triples between two records, and no schedule restarts above its peak. A loss at over `lost_ratio` times its first
+    is worse than untrained: where the last `lost_records` or more before the onset are, what was saved since then is
+    in doubt.
     """
 
     window: int = 50
@@ -59,6 +61,8 @@ class Alarm(Struct, frozen=True):
     loss_ratio: float = 1.5
     rate_ratio: float = 3.0
     rate_records: int = 3
+    lost_ratio: float = 2.0
+    lost_records: int = 3
 
 
 class Precursor(Struct, frozen=True):
@@ -277,6 +281,17 @@ def _loss_rise(found: NanOnset, cfg: Alarm) -> Precursor | None:
         return rise
     long = _tops(found, "loss", cfg, cfg.loss_within, cfg.slow_window)
     return next((p for p in long if p.z > cfg.loss_sigma and p.ratio >= cfg.ratio), None)
+
+
+def lost_from(run: Run, found: NanOnset) -> int | None:
+    """Give the step from which every loss before the onset was worse than untrained; None where the last was not."""
+    cfg, past = run.threshold(Alarm), _past(found, "loss")
+    values = past["value"].to_numpy()
+    if not len(values) or values[0] <= 0:
+        return None
+    worse = values > cfg.lost_ratio * values[0]
+    lasting = len(worse) if worse.all() else int(worse[::-1].argmin())
+    return past["at"][len(past) - lasting] if lasting >= cfg.lost_records else None
 
 
 def _rate_rise(run: Run, found: NanOnset, cfg: Alarm) -> Precursor | None:

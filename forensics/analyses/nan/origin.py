@@ -7,7 +7,7 @@ from typing import Literal, cast
 import polars as pl
 from msgspec import Struct
 
-from forensics.analyses.nan.kind import Kind, kind_of, resumed_from, scale_fell_first
+from forensics.analyses.nan.kind import Kind, kind_of, lost_from, resumed_from, scale_fell_first
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.scale import Collapse, collapse_of, overflows
 from forensics.analyses.nan.series import Status
@@ -83,8 +83,10 @@ def origin(run: Run) -> NanOrigin:
 
 def _with_checkpoints(run: Run, found: NanOnset, kind: Kind, collapse: Collapse | None) -> NanOrigin:
     rise = kind.precursor
-    doubt, clean = None, found.clean_step
-    if rise is not None and rise.step is not None:
+    doubt, clean, lost = None, found.clean_step, lost_from(run, found)
+    if lost is not None and (rise is None or rise.step is None or lost <= rise.step):
+        doubt = Doubt(lost, f"saved while every loss was over twice the first, from step {lost} on", never=True)
+    elif rise is not None and rise.step is not None:
         doubt = Doubt(rise.step, f"saved after a rise began at step {rise.step}")
     elif (loaded := resumed_from(run, found)) is not None and loaded.step is not None:
         doubt = Doubt(loaded.step, "no record is finite after it was loaded", never=True)

@@ -8,8 +8,9 @@ import random
 import polars as pl
 import pytest
 
-from forensics.analyses.nan.kind import kind_of
+from forensics.analyses.nan.kind import kind_of, lost_from
 from forensics.analyses.nan.onset import nan_onset
+from forensics.analyses.nan.origin import origin
 from forensics.analyses.nan.scale import collapse_of
 from forensics.store.run import Run, run_of
 
@@ -119,6 +120,33 @@ def test_a_resumed_attempt_begins_where_it_was_resumed() -> None:
     losses = frame("loss", [2.3, NAN, NAN], first=98)
     resumed = pl.DataFrame({"source": ["a"], "kind": ["resumed"], "step": [97], "line": [1]})
     assert kind(run_of("test", {"metrics": losses, "checkpoints": resumed})) == "from_start"
+
+
+@pytest.mark.parametrize(
+    ("losses", "since"),
+    [
+        ([8.0, 9e4, 2e5, 7e6, 5e6], 2),
+        ([8.0, 7.0, 6.0, 17.0, 18.0, 19.0], 4),
+        ([8.0, 7.0, 6.0, 16.0, 18.0, 19.0], None),  # at twice its first it is as good as untrained, and two are too few
+        ([8.0, 90.0, 6.0, 5.0, 4.0], None),
+        ([-8.0, -7.0, -6.0, -5.0], None),
+    ],
+)
+def test_a_loss_that_stays_over_twice_its_first_puts_what_was_saved_since_then_in_doubt(
+    losses: list[float], since: int | None
+) -> None:
+    sick = run(frame("loss", [*losses, NAN, NAN]))
+    onset = nan_onset(sick)
+    assert onset is not None
+    assert lost_from(sick, onset) == since
+
+
+def test_no_checkpoint_of_a_loss_that_was_lost_from_the_start_is_clean() -> None:
+    losses = frame("loss", [8.0, 9e4, *noisy(40, 4e6), NAN, NAN])
+    saved = pl.DataFrame({"source": ["a"] * 3, "kind": ["saved"] * 3, "step": [1, 20, 40], "line": [1, 2, 3]})
+    for steps, clean in (([1, 20, 40], 1), ([20, 40], None)):
+        found = origin(run_of("test", {"metrics": losses, "checkpoints": saved.filter(pl.col("step").is_in(steps))}))
+        assert (None if found.last_clean_checkpoint is None else found.last_clean_checkpoint.step) == clean
 
 
 def scale(values: list[float], every: int = 1) -> Run:
