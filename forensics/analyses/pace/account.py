@@ -69,14 +69,15 @@ class Pauses(Struct, frozen=True):
     """What single slow records cost, as shares of the whole time.
 
     `share` counts those with a period, `saving` and `evaluating` what stands out where the run saved or evaluated;
-    `steps` is how many usual steps a save takes. `records` are their positions in the clock, `combs` their periods,
-    `saves` the positions at saves.
+    `steps` is how many usual steps a save takes, `saving_s` the seconds that all of them cost. `records` are their
+    positions in the clock, `combs` their periods, `saves` the positions at saves.
     """
 
     share: float
     saving: float
     evaluating: float
     steps: float
+    saving_s: float
     records: Steps
     combs: tuple[Comb, ...]
     saves: Steps
@@ -271,6 +272,7 @@ def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
         saving=saving / whole,
         evaluating=evaluating / whole,
         steps=saving / max(1, len(at_saves)) / median_of(series.seconds),
+        saving_s=saving,
         records=series.kept[flags],
         combs=found,
         saves=series.kept[at_saves],

@@ -204,6 +204,8 @@ def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
         one = memory.worst(_jumped(held, run, cfg))
     if one is not None and any(s.form.rise >= _HALF * one.form.rise for s in held):
         one = None
+    if one is not None and (rise := _while_it_trained(run, one)) is not None and rise < cfg.gib:
+        one = None
     if one is None and not any(s.meaning.quantity in memory.HELD for s in held):
         one, held = memory.worst(memory.grew(run, _RESERVED, ("slope", "staircase"), cfg.samples, cfg.alone_gib)), []
     if one is None or (not held and one.form.rise < cfg.alone_gib):
@@ -231,6 +233,22 @@ def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
         cause="device_memory_grows" if level is None else "outside_allocator",
         numbers={"rise_gib": one.form.rise, **memory.reach_numbers(one)},
     )
+
+
+def _while_it_trained(run: Run, one: Series) -> float | None:
+    """The rise of a device between the first and the last loss, by the clock; None where no clock tells.
+
+    A device is empty before a job has begun, and another job may follow it.
+    """
+    losses = metric_rows(run, pl.col("name") == "loss").select(pl.col("t_ns"))
+    began, ended = (
+        losses.select(pl.col("t_ns").min().alias("began"), pl.col("t_ns").max().alias("ended")).collect().row(0)
+    )
+    times = one.table.gather("t_ns", one.places)
+    if began is None or times.null_count():
+        return None
+    inside = one.y[((times >= began) & (times <= ended)).to_numpy()]
+    return float(inside.max() - inside[0]) if len(inside) > 1 else None
 
 
 def _jumped(held: Sequence[Series], run: Run, cfg: DriverCountGrows) -> Iterator[Series]:

@@ -342,6 +342,15 @@ def test_a_checkpoint_on_disk_was_saved_at_its_step() -> None:
     assert (hit.rule, hit.numbers["saves"]) == ("SLO005", 2)
 
 
+@pytest.mark.parametrize(("pause_s", "rules"), [(2.1, ["SLO005"]), (1.9, [])])
+def test_saves_that_cost_seconds_in_a_job_of_seconds_are_no_slow_storage(pause_s: float, rules: list[str]) -> None:
+    times = [t + (pause_s if i in {51, 101} else 0.0) for i, t in enumerate(noisy(140, 0.02, 33))]
+    run = printed_run("step_time_s", times)
+    saved = [{"source": f"out/step_{at}.pt", "seq": 0, "step": at, "kind": "directory"} for at in (50, 100)]
+    rows = pl.DataFrame(saved).with_columns(path=pl.col("source"))
+    assert [f.rule for f in found(run_of("run", {"metrics": run.collect("metrics"), "checkpoints": rows}))] == rules
+
+
 def test_the_time_between_two_attempts_is_no_pause(tmp_path: Path) -> None:
     stamp = "2026-01-02 03:{0:02d}:{1:02d}.000 step {2} loss {3:.3f}"
     lines = [stamp.format(n // 12, 5 * (n % 12), n, 3 - n / 100) for n in range(1, 141)]

@@ -376,6 +376,18 @@ def test_used_memory_that_grows_with_the_reservation_is_told_of_the_reservation_
     assert "OOM026" not in {f.rule for f in said.findings}
 
 
+@pytest.mark.parametrize(("began", "told_of"), [(0, True), (50, False)], ids=["while it trained", "before it trained"])
+def test_a_device_fills_before_the_first_step(tmp_path: Path, began: int, told_of: bool) -> None:
+    stays = used(66, 66).splitlines()[51:]
+    climbs = used(63, 66, 50) + "\n".join(stays) + "\n"
+    lines = [
+        f"2025-11-20 08:{n:02}:00,000 step {n} loss {3 - n / 100:.4f} gpu/reserved_gb=62.0 step_time {1 + n % 3 / 50}"
+        for n in range(began, 60)
+    ]
+    said = report(written(tmp_path, {"nvidia-smi.csv": climbs, "train.log": "\n".join(lines) + "\n"}))
+    assert ("OOM026" in {f.rule for f in said.findings}) is told_of
+
+
 def jumping(low: float, high: float, at: int, records: int = 60) -> str:
     first, last = used(low, low, records).splitlines(), used(high, high, records).splitlines()
     return "\n".join([*first[: at + 1], *last[at + 1 :]]) + "\n"
