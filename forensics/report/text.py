@@ -183,7 +183,7 @@ def _one_evidence(label: str, evidence: Evidence, style: Style, most: int = 1) -
     yield head + style.paint(printable(evidence.place), "cyan")
     said = (evidence.quote or (f"{evidence.name} = {evidence.value}" if evidence.name else "")).strip()
     room = max(20, style.width - LABEL_CHARS - 2)
-    if len(said) > room:
+    if len(said) > room and evidence.locator.line is not None:
         said = spoken(said) or said
     if said:
         rows = textwrap.wrap(printable(said, room * most), room, break_on_hyphens=False)
