@@ -3,7 +3,9 @@
 The cause is read from the work that ends the gap. Launched before the gap began, it waited on the device: at most
 `KERNEL_WAIT_NS` is the usual latency between kernels, longer next to a collective is communication, else unknown.
 Launched late, its thread was busy until then: waiting for the data loader or for a collective for at least half of that
-time, returning from a blocking call, or anything else (`host wait`).
+time, at work of its own, returning from a blocking call, or anything else (`host wait`). Work of its own is none of
+torch's: `OWN_NS` or longer without any operator or call of the driver, and at least half of the time. A device has no
+queue of that length: it would run dry with or without the blocking call before it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows
+from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows, is_call
 from forensics.analyses.traces.intervals import Ints, Union, covered, gaps, union_of
 from forensics.analyses.traces.loader import loader_rows
 from forensics.analyses.traces.syncs import sync_calls
@@ -19,17 +21,19 @@ from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run, derived
 
 LOADER, SYNC, COMM_WAIT = "data loader", "sync call", "communication wait"
-HOST, KERNEL, UNKNOWN = "host wait", "kernel wait", "unknown"
+OWN, HOST, KERNEL, UNKNOWN = "own work of the host", "host wait", "kernel wait", "unknown"
 #: Gaps up to this long after a timely launch are latency between kernels (the default of HTA's idle-time breakdown).
 KERNEL_WAIT_NS = 30_000
+#: Python between two operators takes 0.01 to 0.5 ms; the launches that a device may have queued run for a few.
+OWN_NS = 5_000_000
 
 
 @derived
 def idle_gaps(run: Run) -> pl.DataFrame:
     """Every gap, sorted by source and start.
 
-    Columns: source, rank, start_ns, end_ns, dur_ns, cause, seq and name (of the work that ends it), step (of its
-    launch).
+    Columns: source, rank, start_ns, end_ns, dur_ns, cause, seq and name (of the work that ends it), thread, launch_ns
+    and step of its launch.
     """
     work = gpu_rows(run).select(*_OF_WORK, "start_ns", "end_ns", "dur_ns")
     parts = [_of_source(run, own) for own in work.partition_by("source", maintain_order=True)]
@@ -55,6 +59,8 @@ _SCHEMA = {
     "cause": pl.String,
     "seq": pl.Int64,
     "name": pl.String,
+    "thread": pl.String,
+    "launch_ns": pl.Int64,
     "step": pl.Int64,
 }
 
@@ -86,7 +92,7 @@ def _of_source(run: Run, own: pl.DataFrame) -> pl.DataFrame:
             ("blocked", sync_calls(run).filter(here)),
         )
     )
-    frame = frame.with_columns(_after_sync(run, source, frame))
+    frame = frame.with_columns(_after_sync(run, source, frame), _at_own_work(run, source, frame, idle))
     return frame.with_columns(_cause()).select(*_SCHEMA).cast(pl.Schema(_SCHEMA))
 
 
@@ -124,12 +130,24 @@ def _after_sync(run: Run, source: str, frame: pl.DataFrame) -> pl.Series:
     return found.sort("row").select(drained.fill_null(value=False).alias("drained"))["drained"]
 
 
+def _at_own_work(run: Run, source: str, frame: pl.DataFrame, idle: Union) -> pl.Series:
+    """Whether the host called nothing of torch's for most of the time until the late launch."""
+    late = frame["waited"].fill_null(0).to_numpy()
+    if not (late >= OWN_NS).any():
+        return pl.Series("own", np.zeros(len(late), np.bool_))
+    busy = run.scan("spans").filter((pl.col("source") == source) & (is_call() | (pl.col("category") == "cpu_op")))
+    calls = busy.select("start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")).collect()
+    silent = _until(frame, idle) - idle.start - covered(union_of(calls), idle.start, _until(frame, idle))
+    return pl.Series("own", (silent >= OWN_NS) & (silent * 2 >= late))
+
+
 def _cause() -> pl.Expr:
     short = pl.col("dur_ns") <= KERNEL_WAIT_NS
     late = (pl.col("waited") > 0).fill_null(value=False)
     first_that_holds = (
         (late & pl.col("loads"), LOADER),
         (late & pl.col("talks"), COMM_WAIT),
+        (late & pl.col("own"), OWN),
         (late & (pl.col("drained") | pl.col("blocked")), SYNC),
         (late, HOST),
         (short, KERNEL),

@@ -57,3 +57,8 @@ def unlaunched(run: Run) -> pl.DataFrame:
         )
         .sort(["source", "time_ns", "name"], descending=[False, True, False])
     )
+
+
+def short_name(name: str) -> str:
+    """A kernel's name without what many have in common in front: its return type and torch's own namespaces."""
+    return name.removeprefix("void ").removeprefix("at::native::").removeprefix("(anonymous namespace)::")

@@ -55,20 +55,25 @@ def _without_profiler(found: pl.DataFrame, calls: pl.LazyFrame, marks: pl.DataFr
 
 def _sites(run: Run, found: pl.DataFrame) -> pl.DataFrame:
     asked = found.select("source", "thread", at_ns="start_ns")
-    threads = run.scan("spans").filter(pl.col("thread").is_in(asked["thread"].unique().drop_nulls().to_list()))
-    columns = ("source", "thread", "name", "start_ns")
-    end = pl.col("start_ns") + pl.col("dur_ns")
-    ops = threads.filter(pl.col("category") == "cpu_op").select(*columns, end_ns=end).collect()
-    frames = (
-        threads.filter(
-            (pl.col("category") == "python_function") & ~pl.col("name").str.contains(words_for("frame_without_file"))
-        )
-        .select(*columns, end_ns=end)
-        .collect()
-    )
+    ops = _of_threads(run, asked, pl.col("category") == "cpu_op")
+    return found.with_columns(_named(ops, asked, "op"), frames_at(run, asked))
+
+
+def frames_at(run: Run, asked: pl.DataFrame) -> pl.Series:
+    """Name the innermost Python function around each instant (`source`, `thread`, `at_ns`), null where none is known.
+
+    A function of the program is preferred to one of a library.
+    """
+    in_a_file = ~pl.col("name").str.contains(words_for("frame_without_file"))
+    frames = _of_threads(run, asked, (pl.col("category") == "python_function") & in_a_file)
     own = frames.filter(~pl.col("name").str.extract(r"^([^:(]+)").str.contains(library_files()))
-    sites = found.with_columns(_named(ops, asked, "op"), _named(own, asked, "frame"), _named(frames, asked, "library"))
-    return sites.with_columns(frame=pl.coalesce("frame", "library")).drop("library")
+    return pl.select(frame=pl.coalesce(_named(own, asked, "own"), _named(frames, asked, "library")))["frame"]
+
+
+def _of_threads(run: Run, asked: pl.DataFrame, where: pl.Expr) -> pl.DataFrame:
+    threads = pl.col("thread").is_in(asked["thread"].unique().drop_nulls().to_list())
+    rows = run.scan("spans").filter(threads & where)
+    return rows.select("source", "thread", "name", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")).collect()
 
 
 def _named(rows: pl.DataFrame, asked: pl.DataFrame, column: str) -> pl.Series:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from forensics.analyses.traces.kernels import short_name
 from forensics.io.safe_text import for_markdown, printable
 from forensics.report import phrases as say
 from forensics.report._layout import Layout, whole
@@ -71,11 +72,6 @@ def _ms(ns: float) -> str:
 def _percent(part: float, whole: float) -> str:
     """A share in percent; nothing of nothing is a dash."""
     return f"{100 * part / whole:.1f} %" if whole else "-"
-
-
-def _short(name: str) -> str:
-    """A kernel's name without what many have in common in front: its return type and torch's own namespaces."""
-    return name.removeprefix("void ").removeprefix("at::native::").removeprefix("(anonymous namespace)::")
 
 
 def _rank_name(rank: RankProfile) -> str:
@@ -200,7 +196,7 @@ def _sum(kernels: list[Kernel]) -> str:
     for kernel in kernels:
         count[kernel.name] += kernel.count
         time[kernel.name] += kernel.time_ns
-    named = "; ".join(f"{count[name]:,} x {_short(name)[:_NAME_CHARS]}" for name, _ in time.most_common(_NAMED))
+    named = "; ".join(f"{count[name]:,} x {short_name(name)[:_NAME_CHARS]}" for name, _ in time.most_common(_NAMED))
     return f"{say.plural(count.total(), 'piece')} of device work ({_ms(time.total())} ms: {named})"
 
 
@@ -282,7 +278,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
 
 def _laid(table: Table, style: Style) -> Iterator[str]:
     """Numbers to the right; the last column, names of the input, takes what is left of the width and is cut to it."""
-    rows = [(*row[:-1], printable(_short(row[-1]))) for row in (table.head, *table.rows)]
+    rows = [(*row[:-1], printable(short_name(row[-1]))) for row in (table.head, *table.rows)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.head) - 1)]
     rest = max(_LEAST_CHARS, style.width - sum(widths) - len(_GAP) * len(widths))
     for index, row in enumerate(rows):

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from forensics.analyses.traces.gaps import UNKNOWN
+from forensics.analyses.traces.kernels import short_name
 from forensics.rules.kit import Evidence, Locator, Row
 
 
@@ -32,7 +33,7 @@ def ran(row: Row) -> Evidence:
 
 def quoted(name: str) -> str:
     """A name of the input in quotes, its specials escaped, at most 120 characters."""
-    return json.dumps(name[:120], ensure_ascii=False)
+    return json.dumps(short_name(name)[:120], ensure_ascii=False)
 
 
 def ms(ns: float) -> str:

@@ -15,6 +15,7 @@ from forensics.analyses.traces.syncs import sync_calls
 from forensics.rules.kit import Findings, Onset, Row, Run, Struct, proof, rule, times
 from forensics.rules.slowdown._spans import longest, mostly, ms, on_rank, percent, quoted, span_evidence
 from forensics.rules.slowdown.traces.busy import trace_exposed_communication
+from forensics.rules.slowdown.traces.host import trace_host_copies, trace_host_work
 
 
 class Starvation(Struct, frozen=True):
@@ -177,6 +178,8 @@ _OF_ONE_CAUSE: tuple[Callable[[Run], Findings], ...] = (
     trace_host_syncs,
     trace_launch_bound,
     trace_exposed_communication,
+    trace_host_work,
+    trace_host_copies,
 )
 
 
