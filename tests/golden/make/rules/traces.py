@@ -28,6 +28,8 @@ def runs() -> Iterator[Made]:
         "trace-launch-bound", _launch_bound, Label("suspect", "slowdown", says=("graph", "compile", "fuse", "launch"))
     )
     yield _traced("trace-exposed-communication", _exposed, Label("suspect", "slowdown"))
+    yield _traced("trace-host-work", _works, Label("suspect", "slowdown", says=("workers", "thread", "every N steps")))
+    yield _traced("trace-host-copies", _copies, Label("suspect", "slowdown", says=("pinned", "non_blocking")))
     yield _traced("trace-recompiles", _compiles, Label("suspect", "slowdown"))
     yield _traced("trace-busy-device", _busy, Label("healthy"))
     yield from _grown()
@@ -119,6 +121,27 @@ def _syncs(trace: Trace, begin: float) -> float:
         trace.host("cpu_op", "aten::item", base + 6, 128)
         trace.host("cuda_runtime", "cudaStreamSynchronize", base + 8, 124, correlation=trace.number + 5000)
         trace.host("cpu_op", "aten::add", base + 140, 100)
+    return 1010
+
+
+def _works(trace: Trace, begin: float) -> float:
+    """Each step ends in a short `.item()`, before which the device was done; then the program makes a batch."""
+    trace.host("python_function", "train.py(31): make_batch", begin + 5, 9_000)
+    for at in range(4):
+        trace.launch(GEMM, begin + 9_010 + 10 * at, begin + 9_020 + 400 * at, 399)
+    trace.host("cpu_op", "aten::item", begin + 9_060, 1_570)
+    trace.host("cuda_runtime", "cudaStreamSynchronize", begin + 9_062, 1_566, correlation=trace.number + 5000)
+    return 10_640
+
+
+def _copies(trace: Trace, begin: float) -> float:
+    trace.number += 1
+    trace.host("cuda_runtime", "cudaMemcpyAsync", begin + 5, 610, correlation=trace.number)
+    args = {"device": 0, "stream": 7, "correlation": trace.number, "bytes": 1 << 22}
+    copy = fixtures("trace_events").x("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", (0, 7), begin + 10, 600, args)
+    trace.events.append(copy)
+    for at in range(3):
+        trace.launch(GEMM, begin + 620 + 10 * at, begin + 640 + 120 * at, 118)
     return 1010
 
 
