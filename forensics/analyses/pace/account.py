@@ -6,7 +6,6 @@ grave it is; its form (a jump, a ramp, pauses) gives only the words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import log
 from typing import Literal
 
@@ -15,9 +14,9 @@ from msgspec import Struct
 
 from forensics.analyses.pace.change import Change, Form, change_of
 from forensics.analyses.pace.clocks import Clock, best_clocks, clocks
-from forensics.analyses.pace.devices import fewer_devices
 from forensics.analyses.pace.pauses import Comb, Flags, Steps, regular
 from forensics.analyses.pace.steady import FEWEST, SHORTEST, Steady, steady
+from forensics.case.world import devices_told
 from forensics.stats.spread import Floats, median_of, quantiles_of
 from forensics.store.run import Run, derived
 
@@ -34,6 +33,9 @@ _IN_PAUSES = frozenset({"stalls", "pauses"})  # what they cost shows in a mean, 
 _HALF, _ALL_SLOWER = 1.5, 0.75  # times the time of the fastest tenth before, and the share of `z` that suffices then
 _BY_LEVEL = frozenset({"jump", "ramp"})
 _PIECE = 1_000_000  # so many records are looked at together: 8 MB for each number of them
+#: Fewer devices that leave each as fast as it was explain a rise to this much beyond their share.
+_SCALING = 1.1
+_BESIDE = 3  # a change is found within so many records of where it is
 _UNITS_OF_WORK = frozenset({"token", "sample", "token/device", "position"})
 
 
@@ -113,7 +115,17 @@ class Paced(Struct, frozen=True):
 @derived
 def paced(run: Run) -> tuple[Paced, ...]:
     """Give every clock of a run that is long enough, the best of each source, attempt and rank."""
-    return tuple(_every(run))
+    found: list[Paced] = []
+    for clock in _clocks(run):
+        calm = clock.calm()
+        series = steady(calm.seconds, calm.steps, calm.quantum)
+        if series is not None:
+            change = change_of(series)
+            held = change is not None and (
+                more_work(run, calm, series, change) or fewer_devices(run, calm, series.kept, change)
+            )
+            found.append(Paced(calm, series, None if held else change))
+    return tuple(found)
 
 
 @derived
@@ -121,21 +133,22 @@ def _clocks(run: Run) -> tuple[Clock, ...]:
     return tuple(best_clocks(run, fewest=FEWEST, coarsest=COARSE))
 
 
-def _every(run: Run) -> Iterator[Paced]:
-    for clock in _clocks(run):
-        calm = clock.calm()
-        series = steady(calm.seconds, calm.steps, calm.quantum)
-        if series is not None:
-            change = change_of(series)
-            held = change is not None and (
-                more_work(run, calm, series, change) or _is_shared_by_fewer(run, calm, series, change)
-            )
-            yield Paced(calm, series, None if held else change)
+def fewer_devices(run: Run, clock: Clock, records: Steps, change: Change) -> bool:
+    """Whether the run began again on fewer devices where its steps became slower, and each is about as fast as before.
 
-
-def _is_shared_by_fewer(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
-    """Whether the run went on with fewer devices, each as fast as it was; a time per device tells that by itself."""
-    return "/device" not in clock.unit and fewer_devices(run, clock, series.kept, change)
+    `records` are positions in the clock; `change` counts in them. A time per device tells that by itself.
+    """
+    said = devices_told(run) if "/device" not in clock.unit else ()
+    if not said:
+        return False
+    beside = (min(max(at, 0), len(records) - 1) for at in (change.first - _BESIDE, change.first + _BESIDE))
+    lines = [clock.row(int(records[at]))["line"] for at in beside]
+    own = [(line, count) for source, line, count in said if source == clock.source]
+    before = [count for line, count in own if line < lines[0]]
+    after = [count for line, count in own if lines[0] <= line <= lines[1]]
+    if not before or not after:
+        return False
+    return after[-1] < before[-1] and change.ratio * after[-1] / before[-1] < _SCALING
 
 
 def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:

@@ -7,7 +7,7 @@ docs/explanation/slowdown.md.
 
 from __future__ import annotations
 
-from math import exp
+from math import exp, log
 from typing import Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from forensics.analyses.pace.edges import sharpest_edge
 from forensics.analyses.pace.levels import Bounds, Levels, blocks, levels
 from forensics.analyses.pace.ramp import Ramp, ramp_of
 from forensics.analyses.pace.stalls import stalls_of
-from forensics.analyses.pace.steady import SHORTEST, Steady, least_effect
+from forensics.analyses.pace.steady import SHORTEST, Steady
 from forensics.stats.changes import best_cut
 from forensics.stats.spread import Floats, median_of
 from forensics.values import replace
@@ -33,18 +33,9 @@ _EVEN = 0.15  # rises whose distances and heights differ by no more than this co
 #: Rises in a row that make a schedule; two may be two faults, unless both add the same seconds, as two equal parts of a
 #: model or of a batch do. In public runs of two such stages the rises differ by 1 %; of two faults, seldom below 20 %.
 _FEWEST_STAIRS, _TWO_STAIRS, _ALIKE = 3, 2, 0.1
-
-
-class Settings(Struct, frozen=True):
-    """What counts as slower: `effect` is relative, `z` in deviations at infinite length, `cap` for `confirmed`.
-
-    `brief` is the fewest records of a slow stretch that ended.
-    """
-
-    effect: float = 0.05
-    z: float = 4.2
-    cap: float = 1.6
-    brief: int = 20
+#: What counts as slower: a relative effect (and its logarithm), deviations at infinite length, and what is confirmed.
+_EFFECT, _LEAST, _Z, _CAP = 0.05, log(1 + 0.05), 4.2, 1.6
+_BRIEF = 20  # fewest records of a slow stretch that ended
 
 
 class Change(Struct, frozen=True):
@@ -67,63 +58,60 @@ class Change(Struct, frozen=True):
     period: int = 0
 
 
-def change_of(series: Steady, settings: Settings | None = None) -> Change | None:
+def change_of(series: Steady) -> Change | None:
     """Find the slowdown of a series, or nothing; a lasting one before a transient one.
 
     Of a new level and of pauses that begin, the one that costs more time is told.
     """
-    settings = settings or Settings()
-    by_level, pauses = _lasting(series, settings), _stalls(series, settings)
+    by_level, pauses = _lasting(series), _stalls(series)
     if by_level is not None and by_level.kind == "lasting" and (pauses is None or by_level.ratio >= pauses.ratio):
         return by_level
     return pauses or by_level
 
 
-def _lasting(series: Steady, settings: Settings) -> Change | None:
+def _lasting(series: Steady) -> Change | None:
     """The change of the level, or the ramp, of a series; a transient one where none lasts."""
     values = series.values
-    usual = levels_of(series, values, settings)
+    usual = _levels(series, values)
     ramp = ramp_of(values, usual)
-    found = _level_change(series, settings, usual, cap=1.0, ramp=ramp)
+    found = _level_change(series, usual, cap=1.0, ramp=ramp)
     if found is not None and found.kind == "lasting":
-        strict = _level_change(series, settings, levels_of(series, values, settings, settings.cap), cap=settings.cap)
+        strict = _level_change(series, _levels(series, values, _CAP), cap=_CAP)
         sure = strict is not None and strict.kind == "lasting"
         if found.form == "ramp" and not sure:  # to levels a climb is noise of long memory; the climb itself may be sure
-            alone = _ramp_alone(series, settings, ramp)
+            alone = _ramp_alone(series, ramp)
             return alone if alone is not None and alone.confirmed else replace(found, confirmed=False)
-        return replace(found, confirmed=sure and (not series.multimodal or found.z >= _MODES_Z * settings.z))
-    return _ramp_alone(series, settings, ramp) or found
+        return replace(found, confirmed=sure and (not series.multimodal or found.z >= _MODES_Z * _Z))
+    return _ramp_alone(series, ramp) or found
 
 
-def levels_of(series: Steady, values: Floats, settings: Settings, cap: float = 1.0) -> Levels:
-    """Give the levels of a series by its `values`: bounds by its length and kind."""
+def _levels(series: Steady, values: Floats, cap: float = 1.0) -> Levels:
+    """The levels of a series by its `values`: bounds by its length and kind."""
     values, block = blocks(values)
     n = len(values)
     shortest = min(max(SHORTEST, min(30, n // 20)), max(4, n // 4))
-    z = settings.z * (1 + 4 / n)
+    z = _Z * (1 + 4 / n)
     if series.multimodal:
         shortest, z = max(shortest, min(50 // block + 1, n // 5)), 1.15 * z
-    return levels(values, block, Bounds(z, least_effect(settings.effect), shortest, cap))
+    return levels(values, block, Bounds(z, _LEAST, shortest, cap))
 
 
-def _level_change(
-    series: Steady, settings: Settings, found: Levels, *, cap: float, ramp: Ramp | None = None
-) -> Change | None:
+def _level_change(series: Steady, found: Levels, *, cap: float, ramp: Ramp | None = None) -> Change | None:
     means = np.asarray(found.means)
-    least = 0.999 * least_effect(settings.effect)
+    least = 0.999 * _LEAST
     best = np.minimum.accumulate(means)
     slow = (means - best >= least) & (means - means[0] >= least)
     if not slow.any():
         return None
     cuts = tuple(edge * found.block for edge in found.edges[1:-1])
     if not slow[-1]:
-        return _transient(series, found, slow, settings, cuts)
+        return _transient(series, found, slow, cuts)
     rise = float(means[-1] - best[-1])
     part = len(means) - 1
     while slow[part - 1] and means[part - 1] - best[part - 1] >= _SHARE * rise:
         part -= 1
     z = found.z(part, cap)
-    if z <= settings.z * (1 + 4 / found.edges[-1]):
+    if z <= _Z * (1 + 4 / found.edges[-1]):
         return None
     before = float(means[:part].min())
     return Change(
@@ -150,9 +138,9 @@ def _even_stairs(found: Levels, part: int) -> bool:
     return all(float(np.ptp(each)) <= 2 * _EVEN * float(np.mean(each)) for each in (edges, means))
 
 
-def _ramp_alone(series: Steady, settings: Settings, ramp: Ramp | None) -> Change | None:
+def _ramp_alone(series: Steady, ramp: Ramp | None) -> Change | None:
     """A climb that the levels do not show, since the ramp itself looks like noise of long memory to them."""
-    if ramp is None or ramp.rise < least_effect(settings.effect) or ramp.z <= settings.z * (1 + 4 / len(series)):
+    if ramp is None or ramp.rise < _LEAST or ramp.z <= _Z * (1 + 4 / len(series)):
         return None
     return Change(
         kind="lasting",
@@ -162,12 +150,12 @@ def _ramp_alone(series: Steady, settings: Settings, ramp: Ramp | None) -> Change
         before=exp(ramp.before),
         ratio=exp(ramp.rise),
         z=ramp.z,
-        confirmed=ramp.z >= _MODES_Z * settings.z and not series.multimodal,
+        confirmed=ramp.z >= _MODES_Z * _Z and not series.multimodal,
     )
 
 
-def _stalls(series: Steady, settings: Settings) -> Change | None:
-    stalls = stalls_of(series, least_added=settings.effect)
+def _stalls(series: Steady) -> Change | None:
+    stalls = stalls_of(series, least_added=_EFFECT)
     if stalls is None:
         return None
     return Change(
@@ -183,14 +171,12 @@ def _stalls(series: Steady, settings: Settings) -> Change | None:
     )
 
 
-def _transient(
-    series: Steady, found: Levels, slow: np.ndarray, settings: Settings, cuts: tuple[int, ...]
-) -> Change | None:
+def _transient(series: Steady, found: Levels, slow: np.ndarray, cuts: tuple[int, ...]) -> Change | None:
     first = int(np.argmax(slow))
     last = first
     while slow[last]:
         last += 1
-    if (found.edges[last] - found.edges[first]) * found.block < settings.brief:
+    if (found.edges[last] - found.edges[first]) * found.block < _BRIEF:
         return None
     top = max(found.means[first:last])
     size = found.size(first, last)

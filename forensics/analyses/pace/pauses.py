@@ -96,15 +96,10 @@ def combs(places: Steps, first: int, last: int) -> tuple[Comb, ...]:
 def regular(slow: Flags, steps: Steps) -> tuple[Flags, tuple[Comb, ...]]:
     """Flag those of the pauses of a series that come with a period, and give their combs."""
     found = combs(steps[slow], int(steps[0]), int(steps[-1])) if np.count_nonzero(slow) >= _TEETH else ()
-    return of_combs(steps, found) & slow, found
-
-
-def of_combs(steps: Steps, found: tuple[Comb, ...]) -> Flags:
-    """Flag the steps that belong to one of the combs."""
     flags = np.zeros(len(steps), dtype=np.bool_)
     for comb in found:
         flags |= steps % comb.period == comb.phase
-    return flags
+    return flags & slow, found
 
 
 def _combs_of(places: Steps, first: int, span: int) -> Iterator[tuple[float, Comb]]:
@@ -173,10 +168,10 @@ def _pattern(logs: Floats, period: int) -> Floats:
     return np.asarray(medians[np.arange(len(logs)) % period], dtype=np.float64)
 
 
-def winsorised(logs: Floats, found: Spikes, sigmas: float = 3.0) -> Floats:
-    """Replace spikes by the level around them, and pull what is left to at most `sigmas` deviations from it."""
+def winsorised(logs: Floats, found: Spikes) -> Floats:
+    """Replace spikes by the level around them, and pull what is left to at most three deviations from it."""
     calm = np.where(found.far, found.base, logs)
-    return found.base + np.clip(calm - found.base, -sigmas * found.sd, sigmas * found.sd)
+    return found.base + np.clip(calm - found.base, -3 * found.sd, 3 * found.sd)
 
 
 def floor_of(logs: Floats) -> Floats:
@@ -210,13 +205,6 @@ def _quartiles(around: Floats, places: Steps) -> Floats:
     """The lower quartile of some windows."""
     pieces = (places[first : first + _PIECE] for first in range(0, max(len(places), 1), _PIECE))
     return np.concatenate([quantile_of_each(around[piece], 0.25) for piece in pieces])
-
-
-def excess(logs: Floats, found: Spikes) -> Floats:
-    """Time that each upward spike adds, in units of the level around it; 0 elsewhere, at most ten."""
-    added, high = np.zeros(len(logs)), found.high(logs)
-    added[high] = np.expm1(np.clip(logs[high] - found.base[high], 0.0, log(11)))
-    return added
 
 
 def share_of_time(seconds: Floats, flags: Flags) -> float:

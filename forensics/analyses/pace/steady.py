@@ -16,7 +16,6 @@ from forensics.analyses.pace.pauses import (
     Steps,
     by_record,
     combs,
-    excess,
     floor_of,
     spikes,
     warmup,
@@ -79,8 +78,10 @@ class Steady(Struct, frozen=True):
 
     @property
     def excess(self) -> Floats:
-        """Time that pauses add to each record, in units of a usual one."""
-        return excess(self.logs, self.spikes)
+        """Time that pauses add to each record, in units of the level around it; 0 elsewhere, at most ten."""
+        added, high = np.zeros(len(self)), self.paused
+        added[high] = np.expm1(np.clip(self.logs[high] - self.spikes.base[high], 0.0, log(11)))
+        return added
 
     def slice(self, first: int, end: int | None = None) -> Steady:
         """Give the records from `first` up to `end`, as a series of their own without a warm-up."""
@@ -193,8 +194,3 @@ def _printed_in(values: Floats, most: float) -> float:
 
 def _are_multiples(seconds: Floats, unit: float) -> bool:
     return float(np.abs(seconds / unit - np.round(seconds / unit)).max()) <= _MULTIPLE
-
-
-def least_effect(effect: float) -> float:
-    """Give a relative effect as a difference of logarithms."""
-    return log(1 + effect)

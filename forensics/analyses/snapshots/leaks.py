@@ -26,23 +26,13 @@ from forensics.model import Confidence
 from forensics.stats.spread import median_of
 
 _TENTHS = 10
-
-
-class LeakBounds(Struct, frozen=True):
-    """When survivors are a leak. Spread and linearity as they separate made leaks from made and real clean recordings.
-
-    `survivors` and `steps` are the fewest with which a line is more than two points. `older` is how many times the
-    longest lifetime of what was freed a survivor must reach. `silent` bounds the time since the last
-    survivor was born, as a share of the recording, or in typical distances of two of them.
-    """
-
-    spread: float = 0.3
-    linearity: float = 0.9
-    survivors: int = 3
-    steps: int = 3
-    older: float = 2.0
-    silent: float = 0.15
-    distances: float = 3.0
+#: When survivors are a leak: as made leaks are told from made and real clean recordings.
+_SPREAD, _LINEARITY = 0.3, 0.9
+#: So many survivors, and steps, are the fewest with which a line is more than two points.
+_FEWEST = 3
+_OLDER = 2.0  # times the longest lifetime of what was freed: so old a survivor must be
+#: The time since the last survivor was born, as a share of the recording, or in typical distances of two of them.
+_SILENT, _DISTANCES = 0.15, 3.0
 
 
 class _Made(Struct, frozen=True):
@@ -63,16 +53,15 @@ class _Span(Struct, frozen=True):
 
 def leaks_of(books: Accounts, known: Mapping[int, Known], steps: Steps) -> tuple[Leak, ...]:
     """Name the stacks that leak, the worst first; nothing when the recording has too few steps."""
-    bounds = LeakBounds()
-    if steps.count < bounds.steps or books.events.height == 0:
+    if steps.count < _FEWEST or books.events.height == 0:
         return ()
     span = _Span(int(books.events["seq"][0]), int(books.events["seq"][-1]), steps)
     made = _made(books, known)
     if not steps.whole:  # loading repeats itself, too
         made = [one for one in made if not is_of_parameters(one.stack)]
-    found = [leak for one in made if (leak := _judged(one, span, bounds))]
+    found = [leak for one in made if (leak := _judged(one, span))]
     named = {leak.site for leak in found}
-    found += [leak for one in _by_line(made, named) if (leak := _judged(one, span, bounds))]
+    found += [leak for one in _by_line(made, named) if (leak := _judged(one, span))]
     return tuple(sorted(found, key=lambda leak: -leak.bytes * leak.spread * leak.linearity))
 
 
@@ -108,24 +97,24 @@ def _by_line(made: Sequence[_Made], named: set[str]) -> list[_Made]:
     ]
 
 
-def _old(one: _Made, last: int, bounds: LeakBounds) -> tuple[tuple[int, int], ...]:
+def _old(one: _Made, last: int) -> tuple[tuple[int, int], ...]:
     """Survivors that are older than what the same stack freed ever became."""
     if not one.lifetimes:
         return one.births
     oldest = max(one.lifetimes)
-    return tuple(birth for birth in one.births if last - birth[0] > bounds.older * oldest)
+    return tuple(birth for birth in one.births if last - birth[0] > _OLDER * oldest)
 
 
-def _goes_on(one: _Made, span: _Span, bounds: LeakBounds) -> bool:
+def _goes_on(one: _Made, span: _Span) -> bool:
     """Whether survivors are born to the end of the recording; a store that was filled once is none that leaks."""
     begins = [seq for (seq, _), (before, _) in pairwise(one.births) if span.steps.of(seq) != span.steps.of(before)]
     apart = median_of([b - a for a, b in pairwise(begins)]) if len(begins) > 1 else inf
-    return span.last - one.births[-1][0] <= max(bounds.silent * (span.last - span.first), bounds.distances * apart)
+    return span.last - one.births[-1][0] <= max(_SILENT * (span.last - span.first), _DISTANCES * apart)
 
 
-def _judged(one: _Made, span: _Span, bounds: LeakBounds) -> Leak | None:
-    births = _old(one, span.last, bounds)
-    if len(births) < bounds.survivors or not _goes_on(one, span, bounds):
+def _judged(one: _Made, span: _Span) -> Leak | None:
+    births = _old(one, span.last)
+    if len(births) < _FEWEST or not _goes_on(one, span):
         return None
     from statistics import correlation  # noqa: PLC0415 - few runs ask for it, and Python's module takes time to load
 
@@ -137,13 +126,13 @@ def _judged(one: _Made, span: _Span, bounds: LeakBounds) -> Leak | None:
         held.append(total)
     spread = len({min(int(place * _TENTHS), _TENTHS - 1) for place in places}) / _TENTHS
     linearity = correlation(places, held) if places[-1] > places[0] and held[-1] > held[0] else 0.0
-    if spread < bounds.spread or linearity <= bounds.linearity:
+    if spread < _SPREAD or linearity <= _LINEARITY:
         return None
     steps = span.steps
     at = sorted({steps.of(seq) for seq, _ in births})
-    if len(at) < bounds.survivors:
+    if len(at) < _FEWEST:
         return None
-    sure = steps.told and steps.count >= 2 * bounds.steps and spread >= 2 * bounds.spread
+    sure = steps.told and steps.count >= 2 * _FEWEST and spread >= 2 * _SPREAD
     return Leak(
         stack=one.stack,
         bytes=int(total),

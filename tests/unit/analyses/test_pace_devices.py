@@ -9,16 +9,16 @@ import numpy as np
 import polars as pl
 import pytest
 
+from forensics.analyses.pace.account import fewer_devices
 from forensics.analyses.pace.change import Change
 from forensics.analyses.pace.clocks import Clock
-from forensics.analyses.pace.devices import fewer_devices
 from forensics.store.run import Run, run_of
 
 
 class Lines:
     """Records of a clock on lines 10, 20, 30…; it changes at the tenth, on line 110."""
 
-    source = "a.log"
+    source, unit = "a.log", "step"
 
     def row(self, record: int) -> dict[str, int]:
         return {"line": 10 * (record + 1)}
