@@ -106,7 +106,7 @@ def _changed(module: str, words: str, line: str) -> ast.Module:
 
 
 def test_a_constant_changes_where_it_is_imported_by_name_and_comes_back(program: Program) -> None:
-    module, user = "forensics.analyses.memory._form", "forensics.analyses.memory.shape"
+    module, user = "forensics.analyses.memory.shape", "forensics.rules.oom.growth"
     before = importlib.import_module(user)
     anew = program.change(module, _changed(module, "8 -> 16", "FEWEST = "))
     assert user in anew
@@ -115,7 +115,7 @@ def test_a_constant_changes_where_it_is_imported_by_name_and_comes_back(program:
     assert importlib.import_module(user).FEWEST == 8
     program.close()
     assert importlib.import_module(user) is before
-    assert sys.modules["forensics.analyses.memory"].shape is before
+    assert sys.modules["forensics.rules.oom"].growth is before
 
 
 def test_a_default_of_a_rules_thresholds_changes_for_the_rule(program: Program) -> None:
@@ -228,8 +228,8 @@ def test_a_change_fails_the_unit_test_that_holds_its_line_and_no_other() -> None
 
 def test_a_constant_is_looked_for_where_it_is_mentioned() -> None:
     mutants = killed.mutants()
-    constant = next(one for one in mutants if one.path.endswith("memory/_form.py") and one.text == "FEWEST = 8")
+    constant = next(one for one in mutants if one.path.endswith("memory/shape.py") and one.text == "FEWEST = 8")
     places = killed.places_of(constant)
-    assert places[str(ROOT / "forensics/analyses/memory/shape.py")]
+    assert places[str(ROOT / "forensics/rules/oom/growth.py")]
     own = next(one for one in mutants if one.path.endswith("stats/student.py") and "half = 0.5" in one.text)
     assert killed.places_of(own) == {str(ROOT / own.path): frozenset((own.change.line,))}

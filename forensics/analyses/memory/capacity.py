@@ -10,9 +10,9 @@ from __future__ import annotations
 import polars as pl
 from msgspec import Struct
 
-from forensics.analyses.memory._form import ABSURD
 from forensics.analyses.memory.kinds import TOTALS, Meaning
 from forensics.analyses.memory.oom_messages import oom_messages
+from forensics.analyses.memory.shape import ABSURD
 from forensics.case.series import metric_rows
 from forensics.store.run import Run, derived
 

@@ -18,10 +18,9 @@ import polars as pl
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from forensics.analyses.memory._form import ABSURD
 from forensics.analyses.memory.capacity import Capacity, capacity_of
 from forensics.analyses.memory.kinds import GAPS, MEANINGS, Meaning
-from forensics.analyses.memory.shape import QUANTUM_GIB, Form, form_of
+from forensics.analyses.memory.shape import ABSURD, QUANTUM_GIB, Form, form_of
 from forensics.case.series import Index, index_of
 from forensics.case.steps import rises, step_of
 from forensics.io.columns import as_column
@@ -208,10 +207,11 @@ def _one(own: _Own, places: NDArray[np.integer[Any]], capacity: Capacity, table:
     kind, printed = _kind(meaning, y), printed_unit(y)
     x = steps.to_numpy().astype(np.float64) if by_step else np.arange(len(places), dtype=np.float64)
     upward = -y if meaning.falls else y
+    device = _DEVICE.search(raw_name)
     quantum = QUANTUM_GIB if meaning.unit == "GiB" else 0.01
     form = form_of(x, upward, quantum=quantum, printed=printed, cumulative=kind in {"cumulative peak", "cache"})
     return Series(
-        source, attempt, rank, _device(raw_name), name, raw_name, meaning, kind, by_step,
+        source, attempt, rank, int(device[1]) if device else None, name, raw_name, meaning, kind, by_step,
         places, table, form, printed, capacity=capacity.of(meaning),
     )  # fmt: skip
 
@@ -223,11 +223,6 @@ def _kind(meaning: Meaning, y: Floats) -> Kind:
         return "interval peak" if fell else "cumulative peak" if rose else "peak"
     may_only_rise = meaning.quantity in {"reserved", "used", "rss"} and rose and not fell
     return "cache" if may_only_rise and not meaning.falls else "instant"
-
-
-def _device(raw_name: str) -> int | None:
-    found = _DEVICE.search(raw_name)
-    return int(found[1]) if found else None
 
 
 def printed_unit(y: Floats) -> float:
@@ -252,7 +247,8 @@ def printed_unit(y: Floats) -> float:
 
 def _with_gap(one: Series, partner: Series | None, capacity: Capacity) -> Series:
     """Add the shape of reserved less allocated memory, and the step at which reserved memory would be full."""
-    held = _held(one, partner)
+    # of the two the one that counts what the allocator holds meets the end first
+    held = partner if partner is not None and one.meaning.quantity in {low for low, _ in GAPS} else one
     reach = reach_of(held.form, held.x, held.y, capacity.room(held.meaning)) if held.form.grows else None
     if reach is not None and held.meaning.quantity in {"allocated", "peak_allocated"}:
         reach = replace(reach, at_the_latest=True)
@@ -280,11 +276,6 @@ def _beside(low: Series, high: Series, key: str) -> pl.DataFrame:
     """The values of two series that share a record, or a step: seq, at, low, high."""
     values = high.rows.select(key, pl.col("value").alias("high"))
     return low.rows.select("seq", "at", pl.col("value").alias("low")).join(values, on=key, maintain_order="left")
-
-
-def _held(one: Series, partner: Series | None) -> Series:
-    """Of a series and its partner the one that counts what the allocator holds: that one meets the end first."""
-    return partner if partner is not None and one.meaning.quantity in {low for low, _ in GAPS} else one
 
 
 def _beside_of(one: Series) -> _Beside:

@@ -9,19 +9,29 @@ series their number in the second half is about Poisson with mean ln 2, whatever
 
 from __future__ import annotations
 
-from math import log
+from math import log, nan
+from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
-from forensics.analyses.memory._fit import excursions, near_noise, noise_of, thinned, without
-from forensics.analyses.memory._form import ABSURD, FEWEST, QUANTUM_GIB, Form, Kind, Scale, Step, if_resolved, regular
 from forensics.stats.changes import change_points
-from forensics.stats.spread import Floats, each_once, median_of
+from forensics.stats.running import edge_median
+from forensics.stats.spread import Floats, each_once, median_of, spread
 from forensics.stats.trend import Line, line_of
 from forensics.values import replace
 
-__all__ = ["QUANTUM_GIB", "Form", "Kind", "Step", "form_of"]
-
+Kind = Literal[
+    "flat", "plateau", "slope", "staircase", "sawtooth", "spike", "level_shift", "unresolved", "unknown"
+]  # fmt: skip
+#: PyTorch's caching allocator takes memory from the driver in pieces of 2 MiB (c10/cuda, kSmallBuffer), here in GiB.
+QUANTUM_GIB = 2 / 1024
+FEWEST = 8
+#: No memory is as large as this, in GiB; such a value is damage.
+ABSURD = 1e9
+_GROWING = frozenset({"slope", "staircase", "unresolved"})
+#: A series is judged by so many samples at most; longer ones by medians of equal blocks.
+_MOST_SAMPLES = 4096
 #: From so many floors on, a low or a high one does not count.
 _FLOORS = 8
 #: Stairs have ended when so many times their usual distance has passed without another.
@@ -41,6 +51,49 @@ _KEPT = 0.7
 _SHORTER = 4
 
 
+class Step(Struct, frozen=True):
+    """A lasting rise or an excursion: index into the series as given, its x, and its height in the series' unit."""
+
+    index: int
+    x: float
+    height: float
+
+
+class Form(Struct, frozen=True):
+    """The shape of one series; heights and rises are in its unit, `per_step` in that unit per x.
+
+    `warmup` samples at the start were left out; `onset` is the index at which a growth or a shift began; `period` is
+    the distance in x of steps, teeth or excursions where it is regular; `excess` are isolated excursions.
+    """
+
+    kind: Kind
+    samples: int
+    warmup: int = 0
+    level: float = nan
+    noise: float = 0.0
+    rise: float = 0.0
+    per_step: float = 0.0
+    onset: int | None = None
+    steps: tuple[Step, ...] = ()
+    excess: tuple[Step, ...] = ()
+    period: float | None = None
+    height: float | None = None
+    note: str = ""
+
+    @property
+    def grows(self) -> bool:
+        """Whether it rises for as long as it was seen: a slope, a staircase, or a growth of unresolved shape."""
+        return self.kind in _GROWING and self.rise > 0
+
+
+class _Scale(Struct, frozen=True):
+    """What counts: noise of one sample, the least rise that matters, and the printed unit (0 for exact values)."""
+
+    noise: float
+    least: float
+    printed: float
+
+
 def form_of(
     x: Floats, y: Floats, *, quantum: float = QUANTUM_GIB, printed: float = 0.0, cumulative: bool = False
 ) -> Form:
@@ -55,12 +108,12 @@ def form_of(
         x, y = x[good], y[good]
     if len(y) < FEWEST:
         return Form("unknown", len(y), note=f"fewer than {FEWEST} samples")
-    x, y, tops, per = thinned(x, y)
-    skip = settled(y) if cumulative else warmup(y, quantum)
+    x, y, tops, per = _thinned(x, y)
+    skip = _settled(y) if cumulative else _warmup(y, quantum)
     x, y, tops = x[skip:], y[skip:], tops[skip:]
-    noise = max(noise_of(y), quantum / 8, 1e-4 * abs(median_of(y)), printed / 12**0.5)
-    scale = Scale(noise, max(0.01 * abs(median_of(y)), 3 * noise, quantum), printed)
-    form = records(x, y, scale, quantum) if cumulative else _interval(x, y, tops, scale, quantum)
+    noise = max(_noise_of(y), quantum / 8, 1e-4 * abs(median_of(y)), printed / 12**0.5)
+    scale = _Scale(noise, max(0.01 * abs(median_of(y)), 3 * noise, quantum), printed)
+    form = _records(x, y, scale, quantum) if cumulative else _interval(x, y, tops, scale, quantum)
     return _in_samples(replace(form, warmup=skip, noise=noise, level=median_of(y)), where, skip, per)
 
 
@@ -80,26 +133,26 @@ def _in_samples(form: Form, where: np.ndarray | range, skip: int, per: int) -> F
     )
 
 
-def _interval(x: Floats, y: Floats, tops: Floats, scale: Scale, quantum: float) -> Form:
+def _interval(x: Floats, y: Floats, tops: Floats, scale: _Scale, quantum: float) -> Form:
     if not np.ptp(tops) and not np.ptp(y):
         return Form("flat", len(y))
-    loud = scale.noise if tops is y else max(scale.noise, noise_of(tops))
-    found = excursions(tops, max(6 * loud, scale.least))
+    loud = scale.noise if tops is y else max(scale.noise, _noise_of(tops))
+    found = _excursions(tops, max(6 * loud, scale.least))
     base = median_of(tops)
     excess = tuple(Step(a, float(x[a]), float(tops[a:b].max() - base)) for a, b in found)
-    calm = without(y, found)
+    calm = _without(y, found)
     form = _sawtooth(x, y, scale, quantum) or _sawtooth(x, calm, scale, quantum) or _trend(x, calm, scale, quantum)
     if form.kind == "flat" and excess:
         heights = [e.height for e in excess]
-        form = replace(form, kind="spike", onset=excess[0].index, height=max(heights), period=regular(excess))
+        form = replace(form, kind="spike", onset=excess[0].index, height=max(heights), period=_regular(excess))
     return replace(form, samples=len(y), excess=excess)
 
 
-def _sawtooth(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form | None:
+def _sawtooth(x: Floats, y: Floats, scale: _Scale, quantum: float) -> Form | None:
     """At least two large falls back to one floor, each after a gradual rise."""
     moves = np.diff(y)
     # many teeth look like wandering noise: what counts is the noise of neighbours
-    noise = min(scale.noise, max(near_noise(y), quantum / 8, scale.printed / 12**0.5))
+    noise = min(scale.noise, max(_near_noise(y), quantum / 8, scale.printed / 12**0.5))
     least = max(scale.least * noise / scale.noise, 0.01 * abs(median_of(y)), quantum)
     falls = np.flatnonzero(moves < -max(least, 6 * noise)) + 1
     if len(falls) < 2:
@@ -113,10 +166,10 @@ def _sawtooth(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form | None
     if apart > max(0.35 * fall, scale.least) or median_of(rises) <= least or sudden > 0.75 * fall:
         return None
     steps = tuple(Step(int(i), float(x[i]), float(moves[i - 1])) for i in falls)
-    return Form("sawtooth", len(y), onset=None, steps=steps, period=regular(steps), height=fall)
+    return Form("sawtooth", len(y), onset=None, steps=steps, period=_regular(steps), height=fall)
 
 
-def _trend(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
+def _trend(x: Floats, y: Floats, scale: _Scale, quantum: float) -> Form:
     n, t = len(y), (x - x[0]) / max(float(x[-1] - x[0]), 1e-9)
     line = line_of(t, y)
     cuts = change_points(y, scale.noise)
@@ -136,7 +189,8 @@ def _trend(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
     steps = tuple(Step(cuts[i], float(x[cuts[i]]), float(heights[i])) for i in ups if heights[i] >= 0.2 * tallest)
     net = float(means[-1] - means[0])
     jumped = _jump_share(treads, t, cuts, [s.height for s in steps]) >= 0.7 and bic["steps"] < bic["slope"]
-    stairs = jumped and len(steps) >= 2 and not downs and net >= scale.least and _long(cuts, n)
+    long = median_of(np.diff([0, *cuts, n])) >= 4  # shorter treads cannot be told from a slope
+    stairs = jumped and len(steps) >= 2 and not downs and net >= scale.least and long
     if jumped and len(steps) == 1 and not downs and net >= scale.least:
         form = Form("level_shift", n, rise=net, onset=steps[0].index, steps=steps, height=steps[0].height)
     elif stairs and _sudden(y, steps, scale.noise):
@@ -148,12 +202,7 @@ def _trend(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
         form = _slope(x, t, y, line, scale)
     else:
         return Form("flat", n, rise=line.rise)
-    return if_resolved(form, y, line.start + line.rise * t, scale)
-
-
-def _long(cuts: list[int], n: int) -> bool:
-    """Whether the median tread has at least 4 samples: shorter ones cannot be told from a slope."""
-    return median_of(np.diff([0, *cuts, n])) >= 4
+    return _if_resolved(form, y, line.start + line.rise * t, scale)
 
 
 def _sudden(y: Floats, steps: tuple[Step, ...], noise: float) -> bool:
@@ -201,11 +250,11 @@ def _staircase(x: Floats, steps: tuple[Step, ...], net: float) -> Form:
     per = net / max(float(x[-1] - x[0]), 1e-9)
     return Form(
         "staircase", len(x), rise=net, per_step=per,
-        onset=steps[0].index, steps=steps, period=regular(steps), height=median_of(heights),
+        onset=steps[0].index, steps=steps, period=_regular(steps), height=median_of(heights),
     )  # fmt: skip
 
 
-def _slope(x: Floats, t: Floats, y: Floats, line: Line, scale: Scale) -> Form:
+def _slope(x: Floats, t: Floats, y: Floats, line: Line, scale: _Scale) -> Form:
     """A slope, from where it begins; a plateau when it had ended a third before the end of the series."""
     n, span = len(y), max(float(x[-1] - x[0]), 1e-9)
     third = max(FEWEST, n // 3)
@@ -219,7 +268,7 @@ def _slope(x: Floats, t: Floats, y: Floats, line: Line, scale: Scale) -> Form:
     return Form("slope", n, rise=rise, onset=knot, per_step=late.rise / span)
 
 
-def _knot(t: Floats, y: Floats, scale: Scale) -> int:
+def _knot(t: Floats, y: Floats, scale: _Scale) -> int:
     """Index where a flat stretch turns into a slope, 0 when one line explains the whole as well."""
     n = len(y)
     tried = each_once(np.linspace(0, n - FEWEST, 24).astype(int))
@@ -236,12 +285,12 @@ def _knot(t: Floats, y: Floats, scale: Scale) -> int:
 # How many samples of a memory series belong to its warm-up: the first jumps that never come back.
 
 
-def warmup(y: Floats, quantum: float) -> int:
+def _warmup(y: Floats, quantum: float) -> int:
     """Count samples before the last large early jump that never came back: optimizer state, workspaces, compilation."""
     until = max(2, min(len(y) // 5, 20))
     moves = np.diff(y)
     usual = median_of(moves)
-    large = max(quantum, 5 * noise_of(y), 0.01 * abs(median_of(y)))
+    large = max(quantum, 5 * _noise_of(y), 0.01 * abs(median_of(y)))
     jumps = [int(i) for i in np.flatnonzero(moves[:until] - usual > large) if _lasts(y, int(i), usual)]
     if not jumps or len(y) - jumps[-1] - 1 < FEWEST:
         return 0
@@ -255,7 +304,7 @@ def warmup(y: Floats, quantum: float) -> int:
     return last if not later or (len(y) - last) / (len(later) + 1) >= _SHORTER * last else 0
 
 
-def settled(y: Floats) -> int:
+def _settled(y: Floats) -> int:
     """Count the first samples of a running maximum before the jump that made most of its rise, where it came early."""
     moves = np.diff(y)
     early = (
@@ -273,7 +322,7 @@ def _lasts(y: Floats, at: int, usual: float) -> bool:
 # The shape of a memory series that can only rise: a peak that was never reset, a cache that is never given back.
 
 
-def records(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
+def _records(x: Floats, y: Floats, scale: _Scale, quantum: float) -> Form:
     """Judge a series that can only rise by its new records in the second half."""
     n, moves = len(y), np.diff(y)
     rises = np.flatnonzero(moves >= max(quantum / 8, scale.printed / 2)) + 1
@@ -296,11 +345,11 @@ def records(x: Floats, y: Floats, scale: Scale, quantum: float) -> Form:
     steps = large if stairs else steps
     form = Form(
         kind, n, rise=total, per_step=float(per), onset=int(rises[0]),
-        steps=steps, period=regular(steps), height=median_of([s.height for s in steps]), note=note,
+        steps=steps, period=_regular(steps), height=median_of([s.height for s in steps]), note=note,
     )  # fmt: skip
     t = (x - x[0]) / max(float(x[-1] - x[0]), 1e-9)
     fit = line_of(t, y)
-    return if_resolved(form, y, fit.start + fit.rise * t, scale)
+    return _if_resolved(form, y, fit.start + fit.rise * t, scale)
 
 
 def _large(x: Floats, moves: Floats) -> tuple[Step, ...]:
@@ -311,7 +360,7 @@ def _large(x: Floats, moves: Floats) -> tuple[Step, ...]:
 
 def _regular_stairs(steps: tuple[Step, ...], total: float) -> bool:
     """Whether steps of like height at like distances, none nearer than 4 samples, carry most of the rise."""
-    if len(steps) < 3 or regular(steps) is None:
+    if len(steps) < 3 or _regular(steps) is None:
         return False
     heights = np.array([s.height for s in steps])
     apart = np.diff([s.index for s in steps])
@@ -325,3 +374,88 @@ def _even(steps: tuple[Step, ...], n: int) -> bool:
     if len(steps) < 3 or apart.min() < 4 or n - steps[-1].index > 1.5 * apart.max():
         return False
     return bool(np.ptp(heights) <= 0.15 * heights.mean() and np.ptp(apart) <= max(2, 0.15 * apart.mean()))
+
+
+# What the printed digits can carry, and what a series is made of: its noise, and isolated excursions.
+
+
+def _if_resolved(form: Form, y: Floats, line: Floats, scale: _Scale) -> Form:
+    """Take back a shape that the printed digits cannot carry: all of the change is rounding, or lies within one unit.
+
+    A step of two units and more is more than rounding; a slope that moves half a unit per sample leaves no treads.
+    """
+    unit = scale.printed
+    if unit <= 0 or form.kind == "plateau":
+        return form
+    off = np.abs(y - line)
+    fits = float(np.quantile(off, 0.98)) <= 1.01 * unit
+    heights = [abs(s.height) for s in form.steps]
+    resolved = form.kind in {"staircase", "level_shift"} and float(np.median(heights)) >= 2 * unit
+    if form.kind == "slope":
+        resolved = not fits or abs(form.rise) / len(y) >= unit / 2 or abs(form.rise) >= 20 * unit
+    if resolved and abs(form.rise) > 2.5 * unit:
+        return form
+    note = f"printed to {unit:.4g}: a slope and a staircase look alike; log more digits"
+    return replace(form, kind="unresolved", note=note)
+
+
+def _regular(steps: tuple[Step, ...]) -> float | None:
+    """Give the median distance in x of at least three steps when they are evenly spread."""
+    apart = np.diff([s.x for s in steps])
+    if len(apart) < 2:
+        return None
+    middle = float(np.median(apart))
+    return middle if middle > 0 and spread(apart.astype(np.float64)) <= 0.2 * middle else None
+
+
+def _noise_of(y: Floats) -> float:
+    """Standard deviation of what is left without trend and steps: from differences of near and of farther samples.
+
+    Differences of neighbours alone would call slowly wandering noise smooth.
+    """
+    lags = {1, max(1, len(y) // 50)}
+    return max(spread(y[lag:] - y[:-lag]) for lag in lags) / 2**0.5
+
+
+def _near_noise(y: Floats) -> float:
+    """Standard deviation of one sample by differences of neighbours alone, which teeth and steps hardly touch."""
+    return spread(y[1:] - y[:-1]) / 2**0.5
+
+
+def _excursions(y: Floats, least: float) -> list[tuple[int, int]]:
+    """Find isolated stretches above a running median by more than `least` that begin and end with a jump.
+
+    Each is half open, at most a twentieth of the samples long (or one sample), and touches neither end.
+    """
+    n = len(y)
+    longest = max(1, n // 20)
+    above = y - edge_median(y, max(5, 2 * longest + 1))
+    over = np.concatenate(([0], (above > least).astype(np.int8), [0]))
+    edges = np.diff(over)
+    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    kept = (ends - starts <= longest) & (starts > 0) & (ends < n)
+    starts, ends = starts[kept], ends[kept]
+    if not len(starts):
+        return []
+    high = 0.6 * np.maximum.reduceat(np.append(above, 0.0), np.stack((starts, ends), axis=1).ravel())[::2]
+    sudden = (y[starts] - y[starts - 1] >= high) & (y[ends - 1] - y[ends] >= high)
+    return list(zip(starts[sudden].tolist(), ends[sudden].tolist(), strict=True))
+
+
+def _without(y: Floats, stretches: list[tuple[int, int]]) -> Floats:
+    """Give the series with each stretch replaced by the mean of its two neighbours."""
+    calm = y.copy()
+    for a, b in stretches:
+        calm[a:b] = (calm[a - 1] + y[min(b, len(y) - 1)]) / 2
+    return calm
+
+
+def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats, int]:
+    """Give at most 4,096 samples: medians of x and y over odd blocks, block maxima of y, and samples per block."""
+    per = -(-len(y) // _MOST_SAMPLES)
+    if per == 1:
+        return x, y, y, 1
+    per += 1 - per % 2  # the median of an odd number is one of them: an edge stays sharp
+    whole = len(y) // per * per
+    tops = y[:whole].reshape(-1, per)
+    return np.median(x[:whole].reshape(-1, per), axis=1), np.median(tops, axis=1), tops.max(axis=1), per
