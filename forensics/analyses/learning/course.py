@@ -86,31 +86,21 @@ class Course(Struct, frozen=True):
     departure: Departure | None
 
 
-class _Work(Struct, frozen=True):
-    y: Floats
-    middle: Floats
-    noise: Noise
-    window: int
-    skip: int
-
-
 def course_of(level: Level | None, limits: Limits) -> Course | None:
     """Follow the level of one curve, over `limits.window`; None for one that is not positive by nature, or a sum."""
     if level is None or _is_sum(level.y):
         return None
     y, place, n = level.y, level.place, len(level.y)
-    window = level.window
-    work = _Work(y, level.middle, level.noise, window, min(max(10, n // 50), n // 4))
-    gone = _exploded(work, limits) or _burst(work, limits)
+    gone = _exploded(level, limits) or _burst(level, limits)
     if n < limits.records:
-        return Course((), _placed(gone or _given_back(work, limits), place))
-    jump = jump_of(y, work.noise, limits)
-    spikes, lost = spikes_of(y, work.noise, window, work.skip, limits)
-    if jump is not None and any(abs(jump[0] - s.index) <= span_of(n) for s in spikes):
+        return Course((), _placed(gone or _given_back(level, limits), place))
+    jump = _jump_of(y, level.noise, limits)
+    spikes, lost = spikes_of(y, level.noise, level.window, level.skip, limits)
+    if jump is not None and any(abs(jump[0] - s.index) <= _span_of(n) for s in spikes):
         jump = None
     if lost is not None and n - lost.index < limits.left and any(s.peak > _SIMILAR * lost.peak for s in spikes):
         lost = None
-    gone = gone or _departure(work, jump, lost, limits)
+    gone = gone or _departure(level, jump, lost, limits)
     return Course(tuple(s.at(place) for s in spikes), _placed(gone, place))
 
 
@@ -124,7 +114,7 @@ def _is_sum(y: Floats) -> bool:
     return grows and bool((y <= y[0] + np.log(_SUMMED * np.arange(1, len(y) + 1))).all())
 
 
-def _exploded(w: _Work, limits: Limits) -> Departure | None:
+def _exploded(w: Level, limits: Limits) -> Departure | None:
     """Find a loss that rose far above its first value and ends no lower than that."""
     y, n = w.y, len(w.y)
     peak = int(np.argmax(y))
@@ -136,7 +126,7 @@ def _exploded(w: _Work, limits: Limits) -> Departure | None:
     return _left(w, int(np.argmin(y[:peak])), "explosion", limits)
 
 
-def _burst(w: _Work, limits: Limits) -> Departure | None:
+def _burst(w: Level, limits: Limits) -> Departure | None:
     """Find a loss whose last two records or more lie far above all before them."""
     y, n = w.y, len(w.y)
     least = np.maximum.accumulate(y)[:-2]
@@ -149,7 +139,7 @@ def _burst(w: _Work, limits: Limits) -> Departure | None:
     return _left(w, int(np.argmin(y[:-2])), "explosion", limits)
 
 
-def _given_back(w: _Work, limits: Limits) -> Departure | None:
+def _given_back(w: Level, limits: Limits) -> Departure | None:
     """Find where, of few records, all that follow lie far above the lowest ones before, which are no single dip."""
     y, n = w.y, len(w.y)
     for onset in range(_LATE, n - limits.burst_left + 1):
@@ -161,7 +151,7 @@ def _given_back(w: _Work, limits: Limits) -> Departure | None:
     return None
 
 
-def _left(w: _Work, low: int, how: str, limits: Limits) -> Departure:
+def _left(w: Level, low: int, how: str, limits: Limits) -> Departure:
     """Describe a rise from a low record on that is made at once or step by step."""
     y, n = w.y, len(w.y)
     level, sd = float(y[low]), 0.1
@@ -180,9 +170,9 @@ def _usual(past: Floats) -> tuple[float, float]:
     return median_of(past[-_NEIGHBOURS:]), noise_about(past, middle).sd
 
 
-def _departure(w: _Work, jump: tuple[int, float] | None, lost: Spike | None, limits: Limits) -> Departure | None:
+def _departure(w: Level, jump: tuple[int, float] | None, lost: Spike | None, limits: Limits) -> Departure | None:
     y, middle, noise, n = w.y, w.middle, w.noise, len(w.y)
-    last = _last(n, w.window)
+    last = min(max(10, min(w.window, n // 10)), n // 4)
     final = median_of(y[-last:])
     past = middle[w.skip : n - last] if n - last > w.skip else middle
     low = int(np.argmin(past)) + (w.skip if n - last > w.skip else 0)
@@ -197,12 +187,12 @@ def _departure(w: _Work, jump: tuple[int, float] | None, lost: Spike | None, lim
     if not climbing and _rises_late(w, least, limits):
         climbing, last = True, _LATE
         rise = median_of(y[-last:]) - least
-    if lost is not None and jump is not None and abs(jump[0] - lost.index) <= span_of(n):
+    if lost is not None and jump is not None and abs(jump[0] - lost.index) <= _span_of(n):
         onset, told = lost.index, (jump[1], "jump")
     elif lost is not None:
         onset, told = lost.index, (log(lost.peak), "spike")
-    elif jump is not None and not (climbing and low > jump[0] + 2 * span_of(n)):
-        onset, told = sharpened(y, jump[0]), (jump[1], "jump")
+    elif jump is not None and not (climbing and low > jump[0] + 2 * _span_of(n)):
+        onset, told = _sharpened(y, jump[0]), (jump[1], "jump")
     elif climbing:
         above = int(np.argmax((y if last == _LATE else middle)[low:] > least + _HALF * rise))
         onset, told = onset_of(y, low, low + above, least, noise.sd), (rise, "climb")
@@ -211,7 +201,7 @@ def _departure(w: _Work, jump: tuple[int, float] | None, lost: Spike | None, lim
     return replace(_told(w, (low, onset), told, limits, last=last), climbing=bool(climbing))
 
 
-def _rises_late(w: _Work, least: float, limits: Limits) -> bool:
+def _rises_late(w: Level, least: float, limits: Limits) -> bool:
     """Whether the last records alone lie clearly above the level, where no others did since it was reached."""
     y, n = w.y, len(w.y)
     rise = median_of(y[-_LATE:]) - least
@@ -228,15 +218,10 @@ def _clear(noise: Noise, limits: Limits) -> float:
     return max(log(limits.rise), limits.sigmas * noise.sd)
 
 
-def _last(n: int, window: int) -> int:
-    """Count the records of the last level."""
-    return min(max(10, min(window, n // 10)), n // 4)
-
-
-def _told(w: _Work, place: tuple[int, int], told: tuple[float, str], limits: Limits, *, last: int) -> Departure:
+def _told(w: Level, place: tuple[int, int], told: tuple[float, str], limits: Limits, *, last: int) -> Departure:
     y, n = w.y, len(w.y)
     (low, onset), (size, how) = place, told
-    final, before = median_of(y[-last:]), median_of(y[max(0, onset - span_of(n)) : max(onset, 1)])
+    final, before = median_of(y[-last:]), median_of(y[max(0, onset - _span_of(n)) : max(onset, 1)])
     exploded = how == "explosion"
     least = float(y[low] if exploded else w.middle[low])
     half = y[onset:] >= before + _HALF * (final - before)
@@ -252,7 +237,7 @@ def _told(w: _Work, place: tuple[int, int], told: tuple[float, str], limits: Lim
         how=how,
         climbing=exploded,
         stays=bool(y[onset:].min() > before + _HALF * min(size, final - before)),
-        slope=_slope(y[onset + min(span_of(n), (n - onset) // 3) :], w.noise),
+        slope=_slope(y[onset + min(_span_of(n), (n - onset) // 3) :], w.noise),
         stepwise=not exploded and _stepwise(y, onset, low),
         clear=final - least > _clear(w.noise, limits),
         left=n - onset,
@@ -303,17 +288,14 @@ def kind_of(d: Departure, limits: Limits) -> str:
     return "divergence" if d.size > limits.big and d.slope > 0 else "level_shift"
 
 
-# The largest step of a level that the slopes on both sides do not explain.
-
-
-def span_of(n: int) -> int:
-    """Give the records of one side of a jump: a twelfth of all, 8 to 50."""
+def _span_of(n: int) -> int:
+    """The records of one side of a jump: a twelfth of all, 8 to 50."""
     return int(min(50, max(8, n // 12)))
 
 
-def jump_of(y: Floats, noise: Noise, limits: Limits) -> tuple[int, float] | None:
+def _jump_of(y: Floats, noise: Noise, limits: Limits) -> tuple[int, float] | None:
     """Find the largest step of the level that the slopes on both sides do not explain: its index and size in logs."""
-    n, w = len(y), span_of(len(y))
+    n, w = len(y), _span_of(len(y))
     first, count = max(5 * w, n // 10), n - 2 * w + 1 - max(5 * w, n // 10)
     if count <= 0:
         return None
@@ -331,9 +313,9 @@ def jump_of(y: Floats, noise: Noise, limits: Limits) -> tuple[int, float] | None
     return first + at, float(beyond[at])
 
 
-def sharpened(y: Floats, at: int) -> int:
-    """Put a step where the cumulative sum of the values around it turns (CUSUM)."""
-    w = span_of(len(y))
+def _sharpened(y: Floats, at: int) -> int:
+    """A step, put where the cumulative sum of the values around it turns (CUSUM)."""
+    w = _span_of(len(y))
     start = max(0, at - w)
     part = y[start : at + w]
     sums = np.cumsum(part - part.mean())[:-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 from msgspec import Struct
@@ -80,15 +81,14 @@ def shared_parted(run: Run) -> Iterator[Parted]:
     checksum of the weights is printed to see whether it is equal.
     """
     limits = run.threshold(Disagree)
-    for name in ("weights_checksum", "grad_norm", "lr"):
-        found = _together(run, limits, name)
-        gone = _were_equal(found, limits) if found is not None else None
-        if gone is None and found is not None and name == "lr":
-            gone = _set_apart(found, limits)
-        if gone is None and found is not None and name == "weights_checksum":
-            gone = _never_equal(found, limits)
-        if gone is not None:
-            yield gone
+    ways = {
+        "weights_checksum": (_were_equal, _never_equal),
+        "grad_norm": (_were_equal,),
+        "lr": (_were_equal, _set_apart),
+    }
+    for name, tried in ways.items():
+        if (found := _together(run, limits, name)) is not None:
+            yield from islice((gone for way in tried if (gone := way(found, limits)) is not None), 1)
 
 
 def _are_shared(found: Together, limits: Disagree) -> bool:

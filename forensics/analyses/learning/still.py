@@ -75,7 +75,8 @@ def _still(run: Run, loss: Loss, limits: Frozen) -> Still | None:
         return None
     same = np.abs(values - last) <= limits.rounding * abs(last)
     equal = float(same.mean())
-    idle = _idle(run, loss.curve)
+    near = (beside(run, loss.curve, name) for name in ("lr", "grad_norm"))
+    idle = next((c for c in near if c is not None and not c.values.any() and not c.ends_nonfinite), None)
     if last == 0 and equal >= limits.share:  # a gradient norm that is not zero contradicts that nothing trains
         trains = idle is None and beside(run, loss.curve, "grad_norm") is not None
         return None if trains else Still(loss, "masked", last, 0, 0, idle)
@@ -90,11 +91,6 @@ def _still(run: Run, loss: Loss, limits: Frozen) -> Still | None:
     if not _rounded(last, limits) and last >= float(values[0]) and count >= _needed(last, limits) and 2 * count > n:
         return Still(loss, "froze", last, start, start, idle)
     return None
-
-
-def _idle(run: Run, curve: Curve) -> Curve | None:
-    near = (beside(run, curve, name) for name in ("lr", "grad_norm"))
-    return next((c for c in near if c is not None and not c.values.any() and not c.ends_nonfinite), None)
 
 
 def _needed(value: float, limits: Frozen) -> int:

@@ -31,6 +31,12 @@ class Level(Struct, frozen=True, eq=False):
     noise: Noise
     window: int
 
+    @property
+    def skip(self) -> int:
+        """How many first records a rise is not looked for in: what is learned at once falls there."""
+        n = len(self.y)
+        return min(max(10, n // 50), n // 4)
+
 
 def level_of(curve: Curve, window: int) -> Level | None:
     """Give the level over `window` records, of a short curve a third of it; None for a single value or too few of all.

@@ -6,13 +6,13 @@ from math import log
 
 import numpy as np
 
+from forensics.analyses.learning.causes import common_cause
 from forensics.analyses.learning.course import Departure
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import Loss, burst, kind, losses, staged, stepped
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import jump_before
-from forensics.analyses.learning.spike_cause import Common, common_cause
 from forensics.analyses.learning.spikes import Spike
 from forensics.case.curves.loss import Curve
 from forensics.rules.kit import Finding, Findings, Run, Severity, at_step, number, onset_at, proof, rule
@@ -251,7 +251,7 @@ def loss_spike(run: Run) -> Findings:
     name = curve.raw_name
     many = f"{len(spikes)} spikes of {name}, the highest" if len(spikes) > 1 else f"a spike of {name}"
     major = [spike for spike in spikes if spike.peak >= _MAJOR]
-    cause, shared = common_cause(run, curve, major, Common()) if len(major) >= _FREQUENT else ("", "")
+    cause, shared = common_cause(run, curve, major) if len(major) >= _FREQUENT else ("", "")
     severe = [spike for spike in spikes if spike.peak >= _SEVERE]
     longest = max(((spike.recovered or len(curve)) - spike.index for spike in severe), default=0)
     rise = sum(log(spike.peak) for spike in severe)

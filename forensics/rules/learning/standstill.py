@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import exp, log
 
+from forensics.analyses.learning.causes import reason_of
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_beside
 from forensics.analyses.learning.objective import ADAPTER, FULL, improved, regime_of, reinforced
-from forensics.analyses.learning.plateau_cause import reason_of
 from forensics.analyses.learning.still import Frozen, Still, still_of
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
