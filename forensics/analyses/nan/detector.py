@@ -28,6 +28,7 @@ _BLAMED, _CONTEXT = r'"role":\s*"(?:root|symptom)"', r'"role":\s*"context"'
 _OP = r'"op":\s*"([^"]+)"'
 _BACKWARD = r"Function '(\w+Backward\d*)' returned nan values"
 _NAMED = r"(?i)(?:nan|inf|nan/inf|non-?finite)(?: values?| gradients?)? (?:in|at|for) ([A-Za-z_][\w]*(?:\.[\w]+)+)"
+_FINITE_LOSS = pl.col("role").is_in(["loss", "part"]) & ~pl.col("bad")
 #: A detector's own words for when it fired.
 _WHEN = lazily(r"(?i)\b(?:iter(?:ation)?|(?:global[_ ])?step)\b\s*(?:number|no\.?)?\s*[=#:]?\s*(\d{1,12})\b")
 
@@ -125,7 +126,7 @@ def _judge(run: Run, lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candida
         first = replace(first, row={**first.row, "step": int(of_record[0])})
     step = first.row["step"] if first.row["step"] is not None else step_after(before)
     if step is None and losses.is_empty():
-        step = last_step(run, source, first.line, first.row["t_ns"], first.row["rank"])
+        step = _reached(run, first)
     if ended:
         few = len(lines) <= max(_STUMBLES, (len(at) or after) // 20)
         status = Status.TRANSIENT if few else Status.INTERMITTENT
@@ -148,11 +149,10 @@ def _judge(run: Run, lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candida
 
 def _elsewhere(run: Run, line: _Line, rows: pl.DataFrame) -> pl.DataFrame:
     """The finite losses before a line of a file that holds none: of the store nearest to it that reached its step."""
-    row = line.row
-    reached = last_step(run, row["source"], line.line, row["t_ns"], row["rank"])
+    reached = _reached(run, line)
     if reached is None:
         return rows.clear()
-    found = rows.filter(pl.col("role").is_in(["loss", "part"]) & ~pl.col("bad") & (pl.col("at") <= reached))
+    found = rows.filter(_FINITE_LOSS & (pl.col("at") <= reached))
     last = found.filter(pl.col("at") == pl.col("at").max()).head(1)
     series = found.join(last.select(SERIES), on=[*SERIES], how="semi", nulls_equal=True, maintain_order="left")
     return series.filter(pl.col("attempt") == pl.col("attempt").max())
@@ -160,14 +160,17 @@ def _elsewhere(run: Run, line: _Line, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _later_elsewhere(run: Run, line: _Line, rows: pl.DataFrame) -> int:
     """How many finite losses the store with most of them holds behind the step of a line of a file without losses."""
-    row = line.row
-    step = (
-        row["step"] if row["step"] is not None else last_step(run, row["source"], line.line, row["t_ns"], row["rank"])
-    )
+    step = line.row["step"] if line.row["step"] is not None else _reached(run, line)
     if step is None:
         return 0
-    later = rows.filter(pl.col("role").is_in(["loss", "part"]) & ~pl.col("bad") & (pl.col("at") > step))
+    later = rows.filter(_FINITE_LOSS & (pl.col("at") > step))
     return max(later.group_by(SERIES).len()["len"].to_list(), default=0)
+
+
+def _reached(run: Run, line: _Line) -> int | None:
+    """The step that a run had reached at a line, whatever the line says."""
+    row = line.row
+    return last_step(run, row["source"], line.line, row["t_ns"], row["rank"])
 
 
 def _last_stretch(lines: list[_Line], at: pl.Series) -> _Line:

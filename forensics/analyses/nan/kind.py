@@ -110,19 +110,11 @@ class Kind(Struct, frozen=True):
         return f"{what} too few to tell a rise from calm"
 
 
-def kind_of(run: Run, found: NanOnset) -> Kind:
-    """Classify an onset; in this order: loss scale, writer, resume, start, a rise before it, none."""
-    return _kind_of_onset(run) if found is nan_onset(run) else _kind_of(run, found)
-
-
 @derived
-def _kind_of_onset(run: Run) -> Kind:
+def kind_of(run: Run) -> Kind:
+    """Classify the onset of a run; in this order: loss scale, writer, resume, start, a rise before it, none."""
     found = nan_onset(run)
     assert found is not None
-    return _kind_of(run, found)
-
-
-def _kind_of(run: Run, found: NanOnset) -> Kind:
     cfg, collapse = run.threshold(Alarm), collapse_of(run)
     tops = _tops(found, "grad_norm", cfg, cfg.within)
     near = _tops(found, "grad_norm", cfg, cfg.loss_within, cfg.near_window)
@@ -161,7 +153,8 @@ def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
     spoken = found.first.role in SPOKEN
     if found.step is None:
         losses = found.rows.filter(pl.col("role") == "loss")
-        late = not losses.filter(pl.col("at") > _LATE).is_empty() if len(losses) else _trained_long(run)
+        told, step = (losses.lazy(), "at") if len(losses) else (run.scan("metrics"), "step")
+        late = not told.filter(pl.col(step) > _LATE).head(1).collect().is_empty()
         return not (spoken and late) and not _opens_its_log(found)
     if found.first.row.get("attempt"):
         return True
@@ -172,11 +165,6 @@ def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
     if spoken and found.n_before == 0:
         return found.step <= _SPOKEN_LATE
     return found.step <= _LATE or (not spoken and found.step <= _INTERVALS * _interval(found))
-
-
-def _trained_long(run: Run) -> bool:
-    """Whether other records than losses, as rewards are, tell of many steps."""
-    return not run.scan("metrics").filter(pl.col("step") > _LATE).head(1).collect().is_empty()
 
 
 def _opens_its_log(found: NanOnset) -> bool:

@@ -19,6 +19,7 @@ from forensics.case.steps import at
 from forensics.case.trainers import trainers, trainers_by_source
 from forensics.model import Checkpoint, Evidence, EvidenceRole
 from forensics.store.run import Run, derived
+from forensics.values import replace
 
 KindName = Literal[
     "optimization_blowup", "data_or_numerics", "loss_scale_collapse", "from_start", "from_resume",
@@ -74,7 +75,7 @@ def origin(run: Run) -> NanOrigin:
         if found.status is Status.EARLIER or (stumbled and collapse is None):
             return NanOrigin("none", found.step, found.metric, found.clean_step, evidence=found.evidence())
         if not stumbled and not scale_fell_first(found, collapse):
-            return _with_checkpoints(run, found, kind_of(run, found), collapse)
+            return _with_checkpoints(run, found, kind_of(run), collapse)
     if collapse is not None:
         return _collapsed(run, collapse)
     nothing = run.scan("metrics").head(1).collect().is_empty()
@@ -91,20 +92,17 @@ def _with_checkpoints(run: Run, found: NanOnset, kind: Kind, collapse: Collapse 
     elif (loaded := resumed_from(run, found)) is not None and loaded.step is not None:
         doubt = Doubt(loaded.step, "no record is finite after it was loaded", never=True)
         clean = loaded.step - 1 if clean is None else clean
-    every, best = _checkpoints(run, found.step, clean, proof=_proof_of_update(run, found), doubt=doubt)
     risen = () if rise is None else (metric_evidence(rise.row),)
     fallen = collapse.evidence if collapse is not None and kind.name == "loss_scale_collapse" else ()
-    return NanOrigin(
-        kind=cast("KindName", kind.name),
-        first_bad_step=found.step,
-        first_bad_metric=found.metric,
-        last_clean_step=found.clean_step,
-        last_clean_checkpoint=best,
+    answer = NanOrigin(
+        cast("KindName", kind.name),
+        found.step,
+        found.metric,
+        found.clean_step,
         precursor=None if rise is None else Rise(rise.metric, rise.step, rise.ratio),
-        restart=_restart(run, best),
-        checkpoints=every,
-        evidence=(*found.evidence(), *risen, *fallen, *_proof(run, best)),
+        evidence=(*found.evidence(), *risen, *fallen),
     )
+    return _from_a_checkpoint(run, answer, clean, proof=_proof_of_update(run, found), doubt=doubt)
 
 
 def _collapsed(run: Run, collapse: Collapse) -> NanOrigin:
@@ -112,32 +110,33 @@ def _collapsed(run: Run, collapse: Collapse) -> NanOrigin:
     steps = metric_rows(run, pl.col("name") == "loss").filter(pl.col("value").is_finite()).select(at())
     before = steps.filter(pl.col("at") < collapse.step).max().collect().item() if collapse.step is not None else None
     clean = int(before) if before is not None else None
-    every, best = _checkpoints(run, collapse.step, clean, proof=_FINITE_NORM)
-    return NanOrigin(
-        kind="loss_scale_collapse",
-        first_bad_step=collapse.step,
-        first_bad_metric="loss_scale",
-        last_clean_step=clean,
-        last_clean_checkpoint=best,
-        restart=_restart(run, best),
-        checkpoints=every,
-        evidence=(*collapse.evidence, *_proof(run, best)),
-    )
+    answer = NanOrigin("loss_scale_collapse", collapse.step, "loss_scale", clean, evidence=collapse.evidence)
+    return _from_a_checkpoint(run, answer, clean, proof=_FINITE_NORM)
 
 
-def _checkpoints(
-    run: Run, bad: int | None, clean: int | None, *, proof: str, doubt: Doubt | None = None
-) -> tuple[tuple[JudgedCheckpoint, ...], Checkpoint | None]:
-    """Judge every known checkpoint and give the last clean one; one that is doubted only where `doubt` lets it pass."""
+def _from_a_checkpoint(
+    run: Run, answer: NanOrigin, clean: int | None, *, proof: str, doubt: Doubt | None = None
+) -> NanOrigin:
+    """Judge every known checkpoint and add the last clean one; one that is doubted only where `doubt` lets it pass."""
     rows = known(run)
-    if bad is None or rows.is_empty():
-        return (), None
-    states = judged(rows, first_bad=bad, last_clean=clean, proof=proof, doubt=doubt)
+    if answer.first_bad_step is None or rows.is_empty():
+        return answer
+    states = judged(rows, first_bad=answer.first_bad_step, last_clean=clean, proof=proof, doubt=doubt)
     every = tuple(JudgedCheckpoint(**r) for r in states.select("step", "path", "state", "why").iter_rows(named=True))
     usable = [c for c in every if c.state == "clean"]
     doubted = [c for c in every if c.state == "unknown" and clean is not None and c.step <= clean]
     usable = usable or [c for c in doubted if doubt is None or not doubt.never or c.step < doubt.step]
-    return every, Checkpoint(usable[-1].step, usable[-1].path) if usable else None
+    if not usable:
+        return replace(answer, checkpoints=every)
+    best = usable[-1]
+    rows = rows.filter(pl.col("step") == best.step)
+    return replace(
+        answer,
+        last_clean_checkpoint=Checkpoint(best.step, best.path),
+        restart=restart_command(trainers(run), best.step, best.path),
+        checkpoints=every,
+        evidence=(*answer.evidence, *(checkpoint_evidence(row) for row in rows.iter_rows(named=True))),
+    )
 
 
 def _proof_of_update(run: Run, found: NanOnset) -> str:
@@ -174,14 +173,3 @@ def _skips(run: Run, found: NanOnset, what: str) -> str:
     wrote = trainers_by_source(run).get(str(found.first.row["source"]), ())
     known = next((one for one in wrote if one.nan.skips == what), None)
     return "" if known is None else f"{known.title} skips an update whose {what} is not finite"
-
-
-def _restart(run: Run, best: Checkpoint | None) -> str | None:
-    return None if best is None else restart_command(trainers(run), best.step, best.path)
-
-
-def _proof(run: Run, best: Checkpoint | None) -> tuple[Evidence, ...]:
-    if best is None:
-        return ()
-    rows = known(run).filter(pl.col("step") == best.step)
-    return tuple(checkpoint_evidence(row) for row in rows.iter_rows(named=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 from msgspec import Struct
 
@@ -63,15 +65,12 @@ def collapse_of(run: Run) -> Collapse | None:
 
 
 def _placed(run: Run, collapse: Collapse) -> Collapse:
-    """A collapse with the step of its place where its record has none."""
-    return collapse if collapse.step is not None else replace(collapse, step=_step_by_place(run, collapse))
-
-
-def _step_by_place(run: Run, collapse: Collapse) -> int | None:
-    """The step of a scale that is printed on a line of its own: the one after the last loss before that line."""
+    """A collapse with a step: of a scale on a line of its own it is the one after the last loss before that line."""
+    if collapse.step is not None:
+        return collapse
     first = collapse.evidence[0]
     before = _losses(run, first.source).filter((first.locator.line or first.locator.record or 0) > _PLACE)
-    return step_after(before.collect())
+    return replace(collapse, step=step_after(before.collect()))
 
 
 def _losses(run: Run, source: str) -> pl.LazyFrame:
@@ -85,14 +84,16 @@ def _by_series(run: Run, cfg: ScaleLimits) -> Collapse | None:
         found = _fall(own, cfg) if last else None
         if found is not None:
             first, end, words = found
-            return Collapse(first["at"], words, _of_metric(first, end))
+            return Collapse(first["at"], words, _both(metric_evidence, first, end))
     return None
 
 
 def _fall(own: pl.DataFrame, cfg: ScaleLimits) -> tuple[Row, Row, str] | None:
     """The first falling row of the last burst, the row where it ends, and what happened."""
     own = own.with_row_index("i")
-    falls = own.filter((pl.col("change") < 0) & _warm(own, cfg))
+    # after the warm-up, by the step or, without steps, by the place
+    warm = pl.col("at" if own["at"].null_count() == 0 else "i") >= cfg.warmup
+    falls = own.filter((pl.col("change") < 0) & warm)
     if falls.is_empty():
         return None
     rises = own.filter(pl.col("change") > 0)["i"].to_list()
@@ -111,11 +112,6 @@ def _fall(own: pl.DataFrame, cfg: ScaleLimits) -> tuple[Row, Row, str] | None:
     return own.row(places[start], named=True), own.row(places[-1], named=True), words
 
 
-def _warm(own: pl.DataFrame, cfg: ScaleLimits) -> pl.Expr:
-    """Whether a record lies after the warm-up, by its step or, without steps, by its place."""
-    return pl.col("at") >= cfg.warmup if own["at"].null_count() == 0 else pl.col("i") >= cfg.warmup
-
-
 def _by_counters(run: Run, cfg: ScaleLimits) -> Collapse | None:
     rows = skipped(run).filter((pl.col("name") != "nan_steps") & (pl.col("at") >= cfg.warmup))
     for _, own in rows.group_by("source", "attempt", "rank", "name", maintain_order=True):
@@ -125,7 +121,7 @@ def _by_counters(run: Run, cfg: ScaleLimits) -> Collapse | None:
         hits = late.filter(pl.col("delta") > 0)
         if span > 0 and count >= cfg.least_skips and count / span > cfg.skip_share and _late(hits, own):
             first, share = _dense_from(hits, cfg, span), min(1.0, count / span)
-            evidence = _of_metric(first, hits.row(-1, named=True))
+            evidence = _both(metric_evidence, first, hits.row(-1, named=True))
             return Collapse(first["at"], f"{count:g} of {span} updates were skipped", evidence, share)
     return None
 
@@ -160,21 +156,17 @@ def _by_lines(run: Run, cfg: ScaleLimits) -> Collapse | None:
     )
     if fatal or many:  # a line that ended the run needs no other to be believed
         first = lines.row(0, named=True) if storm else floor.row(0, named=True)
-        evidence = _of_events(first, floor.row(-1, named=True))
+        evidence = _both(event_evidence, first, floor.row(-1, named=True))
         return Collapse(first["step"], "the loss scale is at its minimum and cannot fall further", evidence)
     if not storm:
         return None
     words = f"{lines.height} of {span} updates overflowed and were skipped"
-    evidence = _of_events(lines.row(0, named=True), lines.row(-1, named=True))
+    evidence = _both(event_evidence, lines.row(0, named=True), lines.row(-1, named=True))
     return Collapse(int(lines["step"][0]), words, evidence, min(1.0, lines.height / span))
 
 
-def _of_metric(first: Row, last: Row) -> tuple[Evidence, Evidence]:
-    return metric_evidence(first), metric_evidence(last, EvidenceRole.RELATED)
-
-
-def _of_events(first: Row, last: Row) -> tuple[Evidence, Evidence]:
-    return event_evidence(first), event_evidence(last, EvidenceRole.RELATED)
+def _both(evidence: Callable[[Row, EvidenceRole], Evidence], first: Row, last: Row) -> tuple[Evidence, Evidence]:
+    return evidence(first, EvidenceRole.PRIMARY), evidence(last, EvidenceRole.RELATED)
 
 
 def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
@@ -189,7 +181,7 @@ def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
         if last.height < (cfg.at_floor if low else cfg.burst) or not _in_a_row(run, last, cfg):
             continue
         words = f"the loss scale fell {last.height} times in a row, to {end['scale']:g}"
-        found = _placed(run, Collapse(first["step"], words, _of_events(first, end)))
+        found = _placed(run, Collapse(first["step"], words, _both(event_evidence, first, end)))
         warm = found.step is not None and found.step >= cfg.warmup
         if end["scale"] <= cfg.calibrated or (warm and _loses(run, first)):
             return found

@@ -25,7 +25,7 @@ _NEEDS = "metrics events checkpoints"
 )
 def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
     """Find the rise that came before the first non-finite step."""
-    rise = kind_of(run, found).precursor
+    rise = kind_of(run).precursor
     if rise is None:
         return
     what = {"grad_norm": "gradient norm", "lr": "learning rate"}.get(rise.metric, "loss")
@@ -46,7 +46,7 @@ def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
 @rule("NAN003 nan-flat-gradnorm", _NEEDS, about=lost, config=Alarm, severity="error", cause="data_or_numerics")
 def flat_gradnorm(run: Run, found: NanOnset) -> Findings:
     """Find a NaN that nothing announced."""
-    kind = kind_of(run, found)
+    kind = kind_of(run)
     if kind.name != "data_or_numerics" or kind.quiet is None:
         return
     quiet = kind.quiet
@@ -65,7 +65,7 @@ def flat_gradnorm(run: Run, found: NanOnset) -> Findings:
 @rule("NAN004 nan-from-start", _NEEDS, about=lost, severity="error", cause="from_start")
 def from_start(run: Run, found: NanOnset) -> Findings:
     """Find a NaN that was there from the beginning."""
-    kind = kind_of(run, found)
+    kind = kind_of(run)
     if kind.name != "from_start":
         return
     yield from_start.finding(

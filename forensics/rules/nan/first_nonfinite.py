@@ -38,7 +38,7 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
     if found.said and fell_first:
         return
     first, failed = found.first, found.status is Status.FAILED
-    kind, skip = kind_of(run, found), None if failed else skip_of(run, found)
+    kind, skip = kind_of(run), None if failed else skip_of(run, found)
     # the loss scale may have fallen for good before the first bad number was printed
     fell = collapse.step if collapse is not None and failed and fell_first else None
     ends = Status.INTERMITTENT if failed and first.n_after else found.status

@@ -33,9 +33,7 @@ def noisy(count: int, mean: float, seed: int = 1, spread: float = 0.05) -> list[
 
 
 def kind(sick: Run) -> str:
-    onset = nan_onset(sick)
-    assert onset is not None
-    return kind_of(sick, onset).name
+    return kind_of(sick).name
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -69,15 +67,12 @@ def test_a_single_spike_long_before_the_nan_is_not_its_precursor() -> None:
 def test_a_cause_says_whether_the_gradient_norm_is_missing_or_too_short(norms: list[float], cause: str) -> None:
     sick = run(frame("loss", noisy(8, 3.0), 193), *([frame("grad_norm", norms, 200 - len(norms))] if norms else []))
     sick = sick if norms else run(frame("loss", [*noisy(8, 3.0), NAN, NAN], 193))
-    onset = nan_onset(sick)
-    assert onset is not None
-    assert kind_of(sick, onset).cause == cause
+    assert kind_of(sick).cause == cause
 
 
 def test_few_gradient_norms_are_counted_in_words() -> None:
-    onset = nan_onset(sick := run(frame("loss", noisy(8, 3.0), 193), frame("grad_norm", [1.1, 1.0, NAN, NAN], 197)))
-    assert onset is not None
-    assert kind_of(sick, onset).words == "2 gradient norms before it are too few to tell a rise from calm"
+    sick = run(frame("loss", noisy(8, 3.0), 193), frame("grad_norm", [1.1, 1.0, NAN, NAN], 197))
+    assert kind_of(sick).words == "2 gradient norms before it are too few to tell a rise from calm"
 
 
 def test_a_loss_that_leaps_tells_of_a_blowup_where_no_gradient_norm_is_logged() -> None:

@@ -175,7 +175,7 @@ def _said(of: Run) -> Iterator[str]:
         )
         yield f"lost at {found.step} after {found.clean_step}, {place}, before {found.n_before} after {found.first.n_after}"
         yield f"others {len(found.others)} evidence {' '.join(str(e.locator.line) for e in found.evidence())}"
-        kind = kind_of(of, found)
+        kind = kind_of(of)
         yield f"{kind.name} {kind.cause} {kind.confidence} {kind.words}, rise {_rise(kind.precursor)}, quiet {_rise(kind.quiet)}"
     told = origin(of)
     points = " ".join(f"{one.step} {one.state}" for one in told.checkpoints)
