@@ -16,6 +16,7 @@ import polars as pl
 from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows, is_call
 from forensics.analyses.traces.intervals import Ints, Union, covered, gaps, union_of
 from forensics.analyses.traces.loader import loader_rows
+from forensics.analyses.traces.steps import spans
 from forensics.analyses.traces.syncs import sync_calls
 from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run, derived
@@ -103,16 +104,9 @@ def _until(frame: pl.DataFrame, idle: Union) -> Ints:
 
 
 def _collectives(run: Run, source: str) -> pl.DataFrame:
-    return (
-        run.scan("spans")
-        .filter(
-            (pl.col("source") == source)
-            & pl.col("category").is_in(["cpu_op", "user_annotation"])
-            & pl.col("name").str.contains(words_for("collective_event"))
-        )
-        .select("start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
-        .collect()
-    )
+    on_host = (pl.col("source") == source) & pl.col("category").is_in(["cpu_op", "user_annotation"])
+    named = pl.col("name").str.contains(words_for("collective_event"))
+    return spans(run, on_host & named).select("start_ns", "end_ns").collect()
 
 
 def _after_sync(run: Run, source: str, frame: pl.DataFrame) -> pl.Series:

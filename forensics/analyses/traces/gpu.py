@@ -11,14 +11,16 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.traces.kernel_categories import categorise
-from forensics.analyses.traces.steps import step_at, steps
+from forensics.analyses.traces.steps import spans, step_at, steps
 from forensics.formats.trace.calls import QUIET_CALLS
 from forensics.store.run import Run, derived
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 COMPUTE, COMMUNICATION, MEMORY = "compute", "communication", "memory"
-_CALLS = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "privateuse1_runtime")
-_CALLS_MORE = ("privateuse1_driver", "hip_runtime", "hpu_op")
+_CALLS = (
+    *("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "privateuse1_runtime"),
+    *("privateuse1_driver", "hip_runtime", "hpu_op"),
+)
 
 
 @derived
@@ -30,13 +32,8 @@ def gpu_rows(run: Run) -> pl.DataFrame:
     launch_ns, null when the trace has none; step, by launch.
     """
     columns = ("source", "rank", "device", "stream", "seq", "category", "name", "start_ns", "dur_ns")
-    work = (
-        run.scan("spans")
-        .filter(pl.col("category").is_in(WORK))
-        .select(*columns, "correlation", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
-        .collect()
-        .sort("source", "start_ns", "seq")
-    )
+    work = spans(run, pl.col("category").is_in(WORK)).select(*columns, "correlation", "end_ns").collect()
+    work = work.sort("source", "start_ns", "seq")
     launched = _with_launch(_labelled(work), host_calls(run))
     return launched.with_columns(step_at(steps(run), launched["source"], launched["launch_ns"]))
 
@@ -46,12 +43,7 @@ def host_calls(run: Run) -> pl.LazyFrame:
 
     They are as many as the work of the device, so each question collects the columns that it needs.
     """
-    return run.scan("spans").filter(is_call() & ~pl.col("name").is_in(QUIET_CALLS))
-
-
-def is_call() -> pl.Expr:
-    """Whether a row of spans is a call of the device's runtime or driver."""
-    return pl.col("category").is_in([*_CALLS, *_CALLS_MORE])
+    return spans(run, pl.col("category").is_in(_CALLS) & ~pl.col("name").is_in(QUIET_CALLS))
 
 
 def _labelled(work: pl.DataFrame) -> pl.DataFrame:

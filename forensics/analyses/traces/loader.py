@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.traces.intervals import covered, union_of
-from forensics.analyses.traces.steps import steps
+from forensics.analyses.traces.steps import spans, steps
 from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run, derived
 
@@ -15,14 +15,9 @@ MARK = "enumerate(DataLoader)"
 @derived
 def loader_rows(run: Run) -> pl.DataFrame:
     """Every call for the next batch: source, rank, seq, name, thread, start_ns, end_ns; sorted by source and start."""
-    return (
-        run.scan("spans")
-        .filter(pl.col("name").str.starts_with(MARK) & ~pl.col("category").str.starts_with("gpu"))
-        .select("source", "rank", "seq", "name", "thread", "start_ns", "dur_ns")
-        .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
-        .collect()
-        .sort("source", "start_ns", "seq")
-    )
+    rows = spans(run, pl.col("name").str.starts_with(MARK) & ~pl.col("category").str.starts_with("gpu"))
+    columns = ("source", "rank", "seq", "name", "thread", "start_ns", "dur_ns", "end_ns")
+    return rows.select(columns).collect().sort("source", "start_ns", "seq")
 
 
 @derived

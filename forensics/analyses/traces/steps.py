@@ -18,15 +18,14 @@ def steps(run: Run) -> pl.DataFrame:
 
     The copy of the mark on the device's time line (`gpu_user_annotation`) is left out, as is a second thread's.
     """
-    marks = (
-        run.scan("spans")
-        .filter(pl.col("step").is_not_null() & ~pl.col("category").str.starts_with("gpu"))
-        .select(
-            "source", "rank", "seq", "step", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"), thread="thread"
-        )
-        .collect()
-    )
+    wanted = pl.col("step").is_not_null() & ~pl.col("category").str.starts_with("gpu")
+    marks = spans(run, wanted).select("source", "rank", "seq", "step", "start_ns", "end_ns", "thread").collect()
     return marks.sort("source", "start_ns", "step").unique(["source", "step"], keep="first", maintain_order=True)
+
+
+def spans(run: Run, wanted: pl.Expr) -> pl.LazyFrame:
+    """Give the spans that are wanted, with `end_ns`."""
+    return run.scan("spans").filter(wanted).with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
 
 
 def timed_steps(run: Run) -> Iterator[pl.DataFrame]:
@@ -76,15 +75,10 @@ def _of_one(own: pl.DataFrame, times: Ints) -> Ints:
 @derived
 def compile_rows(run: Run) -> pl.DataFrame:
     """Every row of the compiler at work, in order: source, rank, seq, name, start_ns, end_ns, dur_ns, step."""
-    name = pl.col("name")
-    rows = (
-        run.scan("spans")
-        .filter(~pl.col("category").str.starts_with("gpu") & (pl.col("category") != "kernel"))
-        .filter(name.str.contains(words_for("compiling_event")) & ~name.str.contains(words_for("compiler_at_run_time")))
-        .select("source", "rank", "seq", "name", "start_ns", "dur_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
-        .collect()
-        .sort("source", "start_ns", "seq")
-    )
+    name, on_host = pl.col("name"), ~pl.col("category").str.starts_with("gpu") & (pl.col("category") != "kernel")
+    compiles = name.str.contains(words_for("compiling_event")) & ~name.str.contains(words_for("compiler_at_run_time"))
+    rows = spans(run, on_host & compiles).select("source", "rank", "seq", "name", "start_ns", "dur_ns", "end_ns")
+    rows = rows.collect().sort("source", "start_ns", "seq")
     return rows.with_columns(step_at(steps(run), rows["source"], rows["start_ns"]))
 
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from forensics.analyses.traces.gpu import gpu_rows, host_calls
 from forensics.analyses.traces.intervals import Ints
-from forensics.analyses.traces.steps import step_at, steps
+from forensics.analyses.traces.steps import spans, step_at, steps
 from forensics.knowledge.libraries import library_files
 from forensics.knowledge.vocabulary import words_for
 from forensics.store.run import Run, derived
@@ -29,8 +29,7 @@ def sync_calls(run: Run) -> pl.DataFrame:
     found = (
         host_calls(run)
         .filter(pl.col("name").str.contains(words_for("blocking_call")))
-        .select("source", "rank", "seq", "name", "thread", "start_ns", "dur_ns")
-        .with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+        .select("source", "rank", "seq", "name", "thread", "start_ns", "dur_ns", "end_ns")
         .with_columns(waits=pl.col("name").str.contains(words_for("waiting_call")))
         .collect()
         .sort("source", "start_ns", "seq")
@@ -72,8 +71,7 @@ def frames_at(run: Run, asked: pl.DataFrame) -> pl.Series:
 
 def _of_threads(run: Run, asked: pl.DataFrame, where: pl.Expr) -> pl.DataFrame:
     threads = pl.col("thread").is_in(asked["thread"].unique().drop_nulls().to_list())
-    rows = run.scan("spans").filter(threads & where)
-    return rows.select("source", "thread", "name", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")).collect()
+    return spans(run, threads & where).select("source", "thread", "name", "start_ns", "end_ns").collect()
 
 
 def _named(rows: pl.DataFrame, asked: pl.DataFrame, column: str) -> pl.Series:
