@@ -45,10 +45,16 @@ class Straggler(Struct, frozen=True):
     rows: pl.DataFrame
 
 
-class _Least(Struct, frozen=True):
-    effect: float
-    z: float
-    persist: float
+class Straggling(Struct, frozen=True):
+    """Thresholds of SLO006, relative and in robust deviations over the ranks; `error` is a relative excess.
+
+    `blocks` is the share of blocks of four steps in which the rank must be slow.
+    """
+
+    excess: float = 0.05
+    z: float = 6.0
+    blocks: float = 0.8
+    error: float = 0.2
 
 
 class _Times(Struct, frozen=True):
@@ -66,15 +72,14 @@ class _Times(Struct, frozen=True):
         return _Times(self.values[first:], self.steps[first:], self.ranks, self.step_time, before)
 
 
-def stragglers(run: Run, *, effect: float, z: float, persist: float) -> Iterator[Straggler]:
-    """Find ranks whose own time is `effect` longer, or whose waiting is shorter, than the median rank's.
+def stragglers(run: Run, least: Straggling) -> Iterator[Straggler]:
+    """Find ranks whose own time is `least.excess` longer, or whose waiting is shorter, than the median rank's.
 
     Where whole step times are printed too, the difference must be that share of a step as well.
     """
     ranked, known_value = pl.col("rank").is_not_null(), pl.col("value") >= 0
     timed = metric_rows(run, ranked & (pl.col("name") == "step_time_s")).filter(known_value)
     step_s = timed.select(pl.col("value").median()).collect().item()
-    least = _Least(effect, z, persist)
     for part, waiting in (("own", False), ("waiting", True)):
         names = list(named(run, part))
         if not names:
@@ -103,7 +108,7 @@ def _by_rank(rows: pl.DataFrame, step_time: float | None) -> _Times | None:
     return _Times(values, wide["at"].to_list(), [int(n) for n in names], step_time)
 
 
-def _standing_out(rows: pl.DataFrame, times: _Times, least: _Least, *, waiting: bool) -> Iterator[Straggler]:
+def _standing_out(rows: pl.DataFrame, times: _Times, least: Straggling, *, waiting: bool) -> Iterator[Straggler]:
     for place in range(len(times.ranks)):
         begun = _begun(times, place, waiting=waiting)
         for first in (begun, 0) if begun else (0,):
@@ -121,22 +126,22 @@ def _begun(times: _Times, place: int, *, waiting: bool) -> int:
     return cut if cut is not None and float(np.median(over[cut:])) > 2 * abs(float(np.median(over[:cut]))) else 0
 
 
-def _judged(rows: pl.DataFrame, times: _Times, place: int, least: _Least, *, waiting: bool) -> Straggler | None:
+def _judged(rows: pl.DataFrame, times: _Times, place: int, least: Straggling, *, waiting: bool) -> Straggler | None:
     sign = -1.0 if waiting else 1.0
     medians = np.median(times.values, axis=0)
     rest = np.delete(medians, place)
     own, middle = float(medians[place]), float(np.median(rest))
     more = sign * (own - middle)
     whole = middle if middle > _NOTHING * more else times.step_time or more
-    if more <= 0 or more <= least.effect * max(whole, times.step_time or 0.0):
+    if more <= 0 or more <= least.excess * max(whole, times.step_time or 0.0):
         return None
     count = len(times.values) // _BLOCK
     parts = np.median(times.values[: count * _BLOCK].reshape(count, _BLOCK, -1), axis=1)
     over = sign * (parts[:, place] - np.median(np.delete(parts, place, axis=1), axis=1))
     apart = spread(rest) if len(rest) > 1 else spread(over) / count**0.5
     far = more / max(apart, _FLOOR * max(middle, times.step_time or 0.0, _NOTHING * more))
-    often = float(np.mean(over > least.effect / 2 * whole))
-    if far <= least.z or often < least.persist:
+    often = float(np.mean(over > least.excess / 2 * whole))
+    if far <= least.z or often < least.blocks:
         return None
     rank = times.ranks[place]
     from_there = rows.filter((pl.col("rank") == rank) & (pl.col("at") >= times.steps[0]))

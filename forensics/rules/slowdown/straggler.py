@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.analyses.pace.ranks import stragglers
+from forensics.analyses.pace.ranks import Straggling, stragglers
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.ranks import arrivals, waits
 from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
@@ -13,24 +13,10 @@ from forensics.rules.slowdown._spans import ms, percent, quoted, span_evidence
 _PAIR = 2  # of two ranks that always differed, each may be the one whose work is as planned
 
 
-class Straggling(Struct, frozen=True):
-    """Thresholds of SLO006, relative and in robust deviations over the ranks; `error` is a relative excess.
-
-    `blocks` is the share of blocks of four steps in which the rank must be slow.
-    """
-
-    excess: float = 0.05
-    z: float = 6.0
-    blocks: float = 0.8
-    error: float = 0.2
-
-
 @rule("SLO006 straggling-rank", "metrics", cause="straggler")
 def straggling_rank(run: Run, cfg: Straggling) -> Findings:
     """Find the rank whose own work takes longest, by its own times or by how little it waits."""
-    one = max(
-        stragglers(run, effect=cfg.excess, z=cfg.z, persist=cfg.blocks), key=lambda s: abs(s.excess), default=None
-    )
+    one = max(stragglers(run, cfg), key=lambda s: abs(s.excess), default=None)
     if one is None:
         return
     first, last = one.rows.row(0, named=True), one.rows.row(-1, named=True)

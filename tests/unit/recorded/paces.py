@@ -15,7 +15,7 @@ from forensics.analyses.pace.account import Gravity, Paced, paced, pauses_of, st
 from forensics.analyses.pace.change import Change
 from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.parts import data_waits, paddings
-from forensics.analyses.pace.ranks import stragglers
+from forensics.analyses.pace.ranks import Straggling, stragglers
 from forensics.rules.slowdown.changes import confidence_of, severity_of
 from forensics.store.run import Run, run_of
 
@@ -332,7 +332,7 @@ def _said(of: Run) -> Iterator[str]:
         busy, calm = clock.rows["busy"].sum(), len(clock.calm())
         figures = f"{_number(clock.quantum)} {_number(clock.seconds.mean())} busy {busy} calm {calm}"
         yield f"clock {clock.form} {clock.unit} {clock.order} of {len(clock)} {figures} {' '.join(clock.notes)}"
-    for one in stragglers(of, effect=0.1, z=4.0, persist=0.75):
+    for one in stragglers(of, Straggling(excess=0.1, z=4.0, blocks=0.75)):
         figures = " ".join(map(_number, (one.excess, one.z, one.blocks, one.own, one.others)))
         yield f"rank {one.rank} of {one.ranks} {figures} like the others until {one.last_like} {one.rows.height}"
     for name, found in (("data", data_waits(of)), ("padding", paddings(of))):
