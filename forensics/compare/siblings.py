@@ -16,7 +16,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.settings import settings
-from forensics.compare.config.audit import Difference, audit, bisected, longest
+from forensics.compare.config.audit import Difference, audit, bisected, longest, together
 from forensics.compare.evals.comparison import compare_all
 from forensics.io.tables import table_rows
 from forensics.knowledge.settings import setting
@@ -76,10 +76,8 @@ def _one_failed(bad: Sibling, good: Sibling) -> Iterator[str]:
         yield f"{good.name} trains on a single batch and {learned}"
         return
     found = _differences(bad, good)
-    told = _telling("stops", found)
-    words = f": {told}" if told else ""
     if found:
-        yield f"{bad.name} failed and {good.name} did not, which differs in {_list(found)}{words}"
+        yield f"{bad.name} failed and {good.name} did not, which differs in {_list(found)}{_telling('stops', found)}"
         yield from bisected(_differences(good, bad))
     elif settings(bad.run) and settings(good.run):
         alike = "with the same settings: compare their seeds, data order and hosts"
@@ -87,10 +85,8 @@ def _one_failed(bad: Sibling, good: Sibling) -> Iterator[str]:
 
 
 def _both_ill(first: Sibling, second: Sibling) -> Iterator[str]:
-    found = _differences(first, second)
-    told = _telling("early", found)
-    if found:
-        yield f"{second.name} fails as {first.name} does, with {_list(found)}" + (f": {told}" if told else "")
+    if found := _differences(first, second):
+        yield f"{second.name} fails as {first.name} does, with {_list(found)}{_telling('early', found)}"
 
 
 def _none_failed(first: Sibling, second: Sibling) -> Iterator[str]:
@@ -112,10 +108,11 @@ def _none_failed(first: Sibling, second: Sibling) -> Iterator[str]:
     if unlike := next((p.settings.blocks[0].words for p in pairs if p.settings.blocks), ""):
         yield f"{first.name} and {second.name} were evaluated unlike ({unlike}): evaluate both again with one command"
         return
-    both = _together(first.run, second.run)
+    both = together(first.run, second.run, "loss")
     if both is None:
         return
-    at, a, b = both
+    (one, mine), (other, theirs), at = both
+    a, b = one.values[mine], other.values[theirs]
     sizes = _devices(first.run), _devices(second.run)
     if sizes[0] and sizes[1] and sizes[0] != sizes[1]:
         yield from _on_more_devices(*(((first, a), (second, b)) if sizes[0] < sizes[1] else ((second, b), (first, a))))
@@ -185,9 +182,10 @@ def _list(found: Sequence[Difference]) -> str:
 
 
 def _telling(when: str, found: Sequence[Difference]) -> str:
-    """What the first of the differences tells that the table knows."""
+    """What the first of the differences tells that the table knows, behind a colon."""
     rows = ((d, row) for d in found for row in _table())
-    return next((words for d, (name, of, way, words) in rows if (name, of) == (d.name, when) and _went(way, d)), "")
+    told = (words for d, (name, of, way, words) in rows if (name, of) == (d.name, when) and _went(way, d))
+    return next((f": {words}" for words in told), "")
 
 
 def _went(way: str, difference: Difference) -> bool:
@@ -207,11 +205,3 @@ def _number(text: str) -> float | None:
 @cache
 def _table() -> tuple[tuple[str, ...], ...]:
     return tuple(map(tuple, table_rows("forensics.compare", "checklist.tsv")))
-
-
-def _together(first: Run, second: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    one, other = longest(first, "loss"), longest(second, "loss")
-    if one is None or other is None:
-        return None
-    at, mine, theirs = np.intersect1d(one.at.to_numpy(), other.at.to_numpy(), return_indices=True)
-    return None if len(at) < _FEWEST else (at, one.values[mine], other.values[theirs])

@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from forensics.analyses.pace.pauses import Steps
 from forensics.case.consumed import consumed
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.evidence import fact_evidence, metric_evidence
 from forensics.compare.config._entries import Entry, entries, shown
 from forensics.compare.config._keys import OTHER
-from forensics.compare.config._pairs import Pair, pairs
-from forensics.compare.config._rank import effective_batch, score_of
+from forensics.compare.config._pairs import Pair, effective_batch, pairs, score_of
 from forensics.compare.config._shares import Moved, consumed_apart, drift, evidence_of, matched, mixes, moved
 from forensics.knowledge.vocabulary import keys_of
 from forensics.model import Evidence, EvidenceRole
@@ -256,12 +256,10 @@ def devices(run: Run) -> float | None:
 
 def logged_lr(base: Run, cand: Run) -> tuple[Evidence, Evidence, int, float] | None:
     """Give rows of both runs where the rates differ most, the first step that differs, and the ratio of the peaks."""
-    first, second = longest(base, "lr"), longest(cand, "lr")
-    if first is None or second is None:
+    both = together(base, cand, "lr")
+    if both is None:
         return None
-    at, mine, theirs = np.intersect1d(first.at.to_numpy(), second.at.to_numpy(), return_indices=True)
-    if len(at) < _FEWEST:
-        return None
+    (first, mine), (second, theirs), at = both
     a, b = first.values[mine], second.values[theirs]
     peaks = float(a.max()), float(b.max())
     if min(peaks) <= 0:
@@ -276,6 +274,15 @@ def logged_lr(base: Run, cand: Run) -> tuple[Evidence, Evidence, int, float] | N
         int(at[int(off.argmax())]),
         peaks[1] / peaks[0],
     )
+
+
+def together(base: Run, cand: Run, name: str) -> tuple[tuple[Curve, Steps], tuple[Curve, Steps], Steps] | None:
+    """Give the longest curve of a metric in both runs, the places of its common steps, and these; None of too few."""
+    first, second = longest(base, name), longest(cand, name)
+    if first is None or second is None:
+        return None
+    at, mine, theirs = np.intersect1d(first.at.to_numpy(), second.at.to_numpy(), return_indices=True)
+    return ((first, mine), (second, theirs), at) if len(at) >= _FEWEST else None
 
 
 def longest(run: Run, name: str) -> Curve | None:

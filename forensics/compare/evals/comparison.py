@@ -184,15 +184,13 @@ class Pair(Struct, frozen=True):
         return self.settings.same_model and self.comparable and far
 
 
-def compare_evals(base: Run, cand: Run) -> tuple[Pair, ...]:
-    """Test every metric that both runs have, in the order of the base; those that training logged come last."""
-    return _corrected(_pairs(base, cand))
-
-
 def compare_all(bases: Sequence[Run], cand: Run) -> tuple[Pair, ...]:
-    """Test every metric against all baselines that have it: how far these lie apart is measured, not assumed."""
+    """Test every metric against all baselines that have it: how far these lie apart is measured, not assumed.
+
+    They come in the order of the base, and those that training logged last.
+    """
     if len(bases) == 1:
-        return compare_evals(bases[0], cand)
+        return _corrected(_pairs(bases[0], cand))
     by_key: dict[Key, list[Pair]] = {}
     for base in bases:
         for pair in _pairs(base, cand):

@@ -18,7 +18,7 @@ from forensics.compare.baseline import against
 from forensics.compare.decide import Answer
 from forensics.compare.diff import diff
 from forensics.compare.evals._tests import by_counts, by_errors, holm, mcnemar, paired, two_sided
-from forensics.compare.evals.comparison import compare_evals
+from forensics.compare.evals.comparison import compare_all
 from forensics.compare.model import Section
 from forensics.model import Shape
 
@@ -126,7 +126,7 @@ def test_a_difference_within_its_error_is_not_called_one(tmp_path: Path) -> None
 def test_other_few_shot_examples_are_not_comparable_and_the_group_inherits_it(tmp_path: Path) -> None:
     base = write(tmp_path / "good", made.version_04())
     cand = write(tmp_path / "bad", made.version_04(shift=0.05, shots=5, version=2.0))
-    pairs = compare_evals(pipeline.ingest_run(base), pipeline.ingest_run(cand))
+    pairs = compare_all([pipeline.ingest_run(base)], pipeline.ingest_run(cand))
     by_task = {p.key[0]: p for p in pairs}
     assert [u.words for u in by_task["reefs_easy"].settings.blocks] == ["task version 1 → 2", "few-shot examples 0 → 5"]
     assert not by_task["reefs"].comparable
@@ -139,7 +139,7 @@ def test_other_few_shot_examples_are_not_comparable_and_the_group_inherits_it(tm
 
 def test_a_group_stands_for_its_members_in_the_metric_that_it_has(tmp_path: Path) -> None:
     run = pipeline.ingest_run(write(tmp_path / "good", made.version_04()))
-    inside = {p.name for p in compare_evals(run, run) if p.member}
+    inside = {p.name for p in compare_all([run], run) if p.member}
     assert inside == {"reefs_easy acc", "reefs_hard acc"}
 
 
@@ -150,8 +150,8 @@ def test_equal_settings_with_values_far_apart_are_said_to_have_no_recorded_cause
 
 
 def test_a_limit_on_one_side_is_not_comparable(tmp_path: Path) -> None:
-    pairs = compare_evals(
-        pipeline.ingest_run(write(tmp_path / "good", made.version_04())),
+    pairs = compare_all(
+        [pipeline.ingest_run(write(tmp_path / "good", made.version_04()))],
         pipeline.ingest_run(write(tmp_path / "bad", made.version_04(n=50))),
     )
     words = {u.words for p in pairs for u in p.settings.blocks}
@@ -162,8 +162,8 @@ def test_other_decoding_blocks_only_tasks_that_generate(tmp_path: Path) -> None:
     hot = made.version_04()
     hot["configs"]["sums"]["generation_kwargs"]["temperature"] = 0.9  # type: ignore[index] - made above
     hot["config"]["gen_kwargs"] = "temperature=0.9"  # type: ignore[index] - made above
-    pairs = compare_evals(
-        pipeline.ingest_run(write(tmp_path / "good", made.version_04())),
+    pairs = compare_all(
+        [pipeline.ingest_run(write(tmp_path / "good", made.version_04()))],
         pipeline.ingest_run(write(tmp_path / "bad", hot)),
     )
     assert {p.key[0] for p in pairs if not p.comparable} == {"sums"}
@@ -299,7 +299,7 @@ def test_every_pair_of_real_results_of_one_model_agrees_with_a_reference() -> No
     count = decided = 0
     for same in runs.values():
         for base, cand in ((a, b) for i, a in enumerate(same[:12]) for b in same[i + 1 : 12]):
-            pairs = compare_evals(base, cand)
+            pairs = compare_all([base], cand)
             ps = []
             for pair in pairs:
                 if pair.p_holm is None:

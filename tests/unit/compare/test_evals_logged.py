@@ -13,7 +13,7 @@ from forensics.compare.decide import Answer
 from forensics.compare.diff import diff
 from forensics.compare.evals import _tests as tests_of
 from forensics.compare.evals._logged import by_steps
-from forensics.compare.evals.comparison import against_spread, compare_all, compare_evals
+from forensics.compare.evals.comparison import against_spread, compare_all
 from forensics.pipeline import ingest_run
 from forensics.store.run import Run
 
@@ -45,7 +45,7 @@ def test_a_lower_curve_of_scores_is_a_regression_with_both_lines(tmp_path: Path)
 def test_two_seeds_are_no_difference(tmp_path: Path) -> None:
     base = trained(tmp_path / "good", 0.0, 1)
     for seed in range(2, 12):
-        assert not any(p.significant for p in compare_evals(base, trained(tmp_path / str(seed), 0.0, seed)))
+        assert not any(p.significant for p in compare_all([base], trained(tmp_path / str(seed), 0.0, seed)))
 
 
 def test_few_evaluations_are_not_tested() -> None:
