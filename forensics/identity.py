@@ -117,10 +117,8 @@ def bare(text: str) -> str:
 def spoken(text: str) -> str:
     """Give an error line from its exception on, else without the stamps, ranks and hosts before its words."""
     begin = _EXCEPTION.search(text[:_MOST_READ])
-    return text[begin.start() :] if begin else _without_prefix(text)
-
-
-def _without_prefix(text: str) -> str:
+    if begin:
+        return text[begin.start() :]
     while (found := _PREFIX.match(text)) and found.end():
         text = text[found.end() :]
     return text

@@ -90,17 +90,15 @@ def advised(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Fi
 
     The commands that their rules name follow; a rule's own words stay where nobody described the cause.
     """
-    return tuple(_advised(run, verdict, finding, findings) for finding in findings)
-
-
-def _advised(run: Run, verdict: Verdict, finding: Finding, findings: Sequence[Finding]) -> Finding:
-    same = {name: getattr(finding, name) for name in ("cause", "shape", "onset", "culprits", "identity")}
-    own = replace(verdict, **same)
-    told = tuple(action.text for action in actions(run, own, findings))
-    known = causes().get(finding.cause)
-    likely = finding.likely or (known.likely if known is not None else ())
-    after = (*told, *filter(_is_command, finding.next)) if told else finding.next
-    return replace(finding, likely=likely, next=after)
+    made: list[Finding] = []
+    for finding in findings:
+        same = {name: getattr(finding, name) for name in ("cause", "shape", "onset", "culprits", "identity")}
+        told = tuple(action.text for action in actions(run, replace(verdict, **same), findings))
+        known = causes().get(finding.cause)
+        likely = finding.likely or (known.likely if known is not None else ())
+        after = (*told, *filter(_is_command, finding.next)) if told else finding.next
+        made.append(replace(finding, likely=likely, next=after))
+    return tuple(made)
 
 
 def _line(lead: Finding | None, raised: Failure | None, cause: str) -> ErrorLine | None:

@@ -126,13 +126,10 @@ def _collect(run: Run) -> Iterator[str]:
         yield "dumps without call sites: keep stack traces on in the flight recorder (pickled dumps, not JSON)"
     if not stacks(run):
         yield "py-spy dump --native --pid PID on every rank while it hangs, or faulthandler.dump_traceback_later(300)"
-    if not exits(run).by_rank and not _has_error_files(run):
+    error_files = run.scan("events").filter(pl.col("source").str.ends_with("error.json")).head(1).collect()
+    if not exits(run).by_rank and error_files.is_empty():
         yield "torchrun --log-dir DIR -r 3 with @record on main (one error file and log per rank)"
     if not last_seen(run):
         yield "one log per rank: srun --label, or torchrun -r 3"
     if complaints(run).late and not recorded(run).dumps:
         yield "TORCH_DISTRIBUTED_DEBUG=DETAIL for one run, if ranks may issue different collectives"
-
-
-def _has_error_files(run: Run) -> bool:
-    return not run.scan("events").filter(pl.col("source").str.ends_with("error.json")).head(1).collect().is_empty()

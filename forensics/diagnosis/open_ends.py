@@ -27,9 +27,5 @@ def _rows(run: Run) -> Iterator[OpenEnd]:
     known = next((row for line in lines if (row := open_end_of(line or "")) is not None), None)
     if known is not None:
         yield known
-    if lines and (known is not None or _worked(run)):
+    if lines and (known is not None or ledger(run).counters or not metric_records(run).head(1).collect().is_empty()):
         yield any_end()
-
-
-def _worked(run: Run) -> bool:
-    return bool(ledger(run).counters) or not metric_records(run).head(1).collect().is_empty()

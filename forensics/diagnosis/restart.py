@@ -7,7 +7,7 @@ step at which an earlier one did got no further, and neither did one whose steps
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -52,8 +52,8 @@ def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Resta
         basis=_basis(row, run, verdict, unusable),
         tries=tries_left(nature, stuck),
         command=command,
-        change=_change(row, verdict.actions),
-        avoid=tuple(dict.fromkeys(_hosts(verdict, findings))) if row.decision == "elsewhere" else (),
+        change=verdict.actions[0].text if verdict.actions and row.decision in {"after_change", "stop"} else None,
+        avoid=_hosts(verdict, findings) if row.decision == "elsewhere" else (),
         no_checkpoint=unusable,
     )
 
@@ -79,16 +79,11 @@ def _basis(row: RestartRow, run: Run, verdict: Verdict, unusable: str) -> str:
     return words + _ANEW.format(state="is usable" if unusable else "was found") if anew else words
 
 
-def _change(row: RestartRow, told: Sequence[Action]) -> str | None:
-    return told[0].text if told and row.decision in {"after_change", "stop"} else None
-
-
-def _hosts(verdict: Verdict, findings: Sequence[Finding]) -> Iterator[str]:
+def _hosts(verdict: Verdict, findings: Sequence[Finding]) -> tuple[str, ...]:
     """The hosts that the lines name on which the verdict rests."""
-    lead = findings[verdict.lead] if verdict.lead is not None else None
-    for evidence in lead.evidence if lead is not None else ():
-        if (host := host_of(evidence.quote)) is not None:
-            yield host
+    proof = findings[verdict.lead].evidence if verdict.lead is not None else ()
+    named = (host_of(evidence.quote) for evidence in proof)
+    return tuple(dict.fromkeys(host for host in named if host is not None))
 
 
 def _command(run: Run, verdict: Verdict) -> str | None:

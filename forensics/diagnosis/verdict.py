@@ -60,7 +60,9 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
     """The answer that the finding nearest to the cause gives, with what it explains and what it does not."""
     place = {id(finding): at for at, finding in enumerate(findings)}
     ranked = sorted(judged, key=preference)
-    cause = reduce(_nearer, [f for f in ranked if not any(_weighed(f, decider) for decider in ranked)])
+    cause = reduce(
+        lambda a, b: b if leads(b, a) else a, [f for f in ranked if not any(_weighed(f, decider) for decider in ranked)]
+    )
     others = [f for f in ranked if f is not cause and not _repeats(f, cause)]
     explained = [f for f in others if explains(cause, f)]
     omens = [f for f in others if _foretells(f, cause)]
@@ -69,9 +71,10 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
     led = [f for f in omens if f.evidence[0].place != cause.evidence[0].place]
     links = _one_a_place([*led, cause, *(f for f in explained if f not in omens)])[:_CHAIN]
     onset = _onset(cause, explained)
+    loop = loop_words(run) if outcome is Outcome.FAILED else ""  # another restart as it is will end there, too
     return Verdict(
         outcome=outcome,
-        headline=_sentence(cause) + _again(outcome, run),
+        headline=_sentence(cause) + (f"; {loop}" if loop else ""),
         shape=cause.shape,
         onset=onset,
         culprits=cause.culprits or _whose_memory(cause, findings),
@@ -111,12 +114,6 @@ def _one_a_place(links: Iterable[Finding]) -> list[Finding]:
     return list(by_place.values())
 
 
-def _again(outcome: Outcome, run: Run) -> str:
-    """That a failure is one of a loop: another restart as it is will end there, too."""
-    words = loop_words(run) if outcome is Outcome.FAILED else ""
-    return words and f"; {words}"
-
-
 def _onset_confidence(cause: Finding, onset: Onset) -> Confidence | None:
     """How sure the onset is: a fit over records places it less surely than the last step before an error does.
 
@@ -154,10 +151,6 @@ def _with_past(health: Health, past: Sequence[Finding]) -> Health:
 def _repeats(finding: Finding, cause: Finding) -> bool:
     """Whether the decider of failures of several ranks only names the event that the cause is."""
     return finding.decides and finding.evidence[0].place == cause.evidence[0].place
-
-
-def _nearer(a: Finding, b: Finding) -> Finding:
-    return b if leads(b, a) else a
 
 
 def _weighed(finding: Finding, decider: Finding) -> bool:

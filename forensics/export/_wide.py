@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 import polars as pl
 from msgspec import Struct, field
 
@@ -33,7 +31,7 @@ def records_of(points: pl.DataFrame) -> tuple[list[Record], int]:
     groups: dict[tuple[int, int], list[Record]] = {}
     seen: dict[tuple[tuple[int, int], str], int] = {}
     moved = 0
-    for seq, step, epoch, t_ns, tag, value in _rows(points):
+    for seq, step, epoch, t_ns, tag, value in points.select("seq", "step", "epoch", "t_ns", "tag", "value").iter_rows():
         key = (0, step) if step is not None else (1, seq)
         rows = groups.setdefault(key, [])
         nth = seen.get((key, tag), 0)
@@ -44,14 +42,6 @@ def records_of(points: pl.DataFrame) -> tuple[list[Record], int]:
         moved += row.t_ns != t_ns
         row.values[tag] = value
     return [row for key in sorted(groups) for row in groups[key]], moved
-
-
-def tags_of(records: Iterable[Record]) -> list[str]:
-    return list(dict.fromkeys(tag for record in records for tag in record.values))
-
-
-def _rows(points: pl.DataFrame) -> Iterator[tuple[int, int | None, float | None, int | None, str, float | None]]:
-    yield from points.select("seq", "step", "epoch", "t_ns", "tag", "value").iter_rows()
 
 
 def moved_note(moved: int) -> str:
@@ -82,7 +72,7 @@ def rows_of(points: pl.DataFrame) -> Wide:
     for one in series:
         records, late = records_of(one.points)
         moved += late
-        tags |= dict.fromkeys(column(tag) for tag in tags_of(records))
+        tags |= dict.fromkeys(column(tag) for record in records for tag in record.values)
         where: dict[str, str | float] = {"source": one.source, "attempt": one.attempt} if len(series) > 1 else {}
         where |= {} if one.rank is None else {"rank": one.rank}
         rows += [Row(where | _axes(r), {column(tag): value for tag, value in r.values.items()}) for r in records]

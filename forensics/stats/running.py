@@ -82,11 +82,6 @@ def _rolled(y: Floats, width: int, least: int) -> Floats:
     return found
 
 
-def running_median(values: pl.Series, window: int) -> pl.Series:
-    """Median of each value and those before it; of fewer than `window` at the start."""
-    return values.rolling_median(window, min_samples=1)
-
-
 def robust(rows: pl.DataFrame, *, window: int = 50, least: int = 5, floor: float = 0.02) -> pl.DataFrame:
     """Finite positive rows with `median` of the previous ones, `ratio` to it, and robust `z` of the logarithm.
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from forensics.analyses.evals.falls import Fall, first_fall, rises_beside
 from forensics.analyses.evals.results import Row, settings_of
-from forensics.analyses.evals.settings import RANKS, Unlike, compared, family_of
+from forensics.analyses.evals.settings import RANKS, Unlike, compared, family_of, place_of
 from forensics.analyses.evals.sittings import Sitting, evaluated_step, filed_step, of_wrong_checkpoint, weights_of
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
 from forensics.store.run import Run, derived
@@ -86,24 +86,12 @@ def _is_switch(one: Unlike) -> bool:
     return {one.base, one.cand} <= {"True", "False", "not set"}
 
 
-def _alike(row: Row, other: Row) -> bool:
-    return all(row[column] == other[column] for column in ("task", "metric", "filter"))
-
-
 def _wrong_weights(fall: Fall, after: Row) -> Iterator[Unlike]:
     """The weights that were loaded, where they are of another step than the results are filed under."""
     rows = [row for one in (*fall.sound, *fall.fallen) for row in one.rows.values()]
     if any(row is after for row in of_wrong_checkpoint(rows)):
-        place = f"{after['source']}:{after['line']}" if after["line"] else str(after["source"])
-        filed = f"of step {fall.step}"
-        yield Unlike(
-            "checkpoint",
-            filed,
-            weights_of(after) or f"of step {evaluated_step(after)}",
-            place,
-            place,
-            family="checkpoint",
-        )
+        place, made = place_of(after), weights_of(after) or f"of step {evaluated_step(after)}"
+        yield Unlike("checkpoint", f"of step {fall.step}", made, place, place, family="checkpoint")
 
 
 def _others(fall: Fall, after: Row) -> Iterator[Unlike]:
@@ -122,7 +110,7 @@ def _others(fall: Fall, after: Row) -> Iterator[Unlike]:
 
 
 def _row_like(one: Sitting, row: Row) -> Row | None:
-    return next((other for other in one.rows.values() if _alike(other, row)), None)
+    return next((o for o in one.rows.values() if all(o[c] == row[c] for c in ("task", "metric", "filter"))), None)
 
 
 def _is_plain(cell: object) -> bool:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from forensics.analyses.evals.results import Key, Row, error_of, higher_is_better, members_of, scale_of
 from forensics.analyses.evals.sittings import Sitting, filed_step, sittings
-from forensics.case.curves.loss import Curve, curves
+from forensics.case.curves.loss import curves
 from forensics.patterns import lazily
 from forensics.stats.spread import MEDIAN_TO_MEAN, Floats, median_of, spread
 from forensics.stats.student import normal
@@ -111,7 +111,7 @@ def first_fall(run: Run) -> Fall | None:
             return _fall(worst, tests, (bound, best), (tuple(sound), every[at:]), losses)
         if worst is None:
             sound.append(one)
-            best = _bests(best, one)
+            best |= {k: row for k, row in one.rows.items() if k not in best or _gap(best[k], row) < 0}
     return None
 
 
@@ -124,11 +124,6 @@ def rises_beside(run: Run, fall: Fall) -> bool:
     gains = [gain for now, was in better if (gain := fall_between(now, was)) is not None]
     bound = normal().inv_cdf(1 - limits.alpha / max(len(after), 1))
     return any(gain.errors > bound and _is_material(gain, limits) for gain in gains)
-
-
-def _bests(best: Mapping[Key, Row], one: Sitting) -> dict[Key, Row]:
-    better = {key: row for key, row in one.rows.items() if key not in best or _gap(best[key], row) < 0}
-    return {**best, **better}
 
 
 def _gap(before: Row, after: Row) -> float:
@@ -200,13 +195,10 @@ def _losses(run: Run, before: int | None, after: int | None, limits: Limits) -> 
         at = curve.at.to_numpy()
         ends = [int((at <= step).sum()) for step in (before, after)]
         if 0 < ends[0] < ends[1]:
-            then, now = (_last(curve, end, start, limits) for end, start in ((ends[0], 0), (ends[1], ends[0])))
+            spans = ((0, ends[0]), (ends[0], ends[1]))
+            then, now = (curve.values[max(start, end - limits.records) : end] for start, end in spans)
             return None if _rose(then, now, limits) else (curve.row(ends[0] - 1), curve.row(ends[1] - 1))
     return ()
-
-
-def _last(curve: Curve, end: int, start: int, limits: Limits) -> Floats:
-    return curve.values[max(start, end - limits.records) : end]
 
 
 def _rose(then: Floats, now: Floats, limits: Limits) -> bool:

@@ -22,7 +22,8 @@ Key = tuple[str, str, str]
 FEWEST_DOCUMENTS = 30
 #: Agresti and Coull 1998: two right and two wrong added, so that a share of 0 or 1 has an error, too.
 _ADDED = 2
-_EARLIEST = -(1 << 62)
+#: The step, or the time, of what states none.
+EARLIEST = -(1 << 62)
 
 
 def higher_is_better(*rows: Row) -> bool | None:
@@ -76,7 +77,7 @@ def members_of(row: Row) -> tuple[str, ...]:
 def age(row: Row) -> tuple[int, int, str]:
     """Order of results of one task: by step, by time, by name of the file."""
     step, t_ns = row["step"], row["t_ns"]
-    return step if step is not None else _EARLIEST, t_ns if t_ns is not None else _EARLIEST, row["source"]
+    return step if step is not None else EARLIEST, t_ns if t_ns is not None else EARLIEST, row["source"]
 
 
 def by_key(frame: pl.DataFrame) -> dict[Key, list[Row]]:

@@ -161,5 +161,9 @@ def _shown(value: object) -> str:
 
 
 def _places(base: Row, cand: Row) -> tuple[str, str]:
-    first, second = (f"{row['source']}:{row['line']}" if row["line"] else str(row["source"]) for row in (base, cand))
-    return first, second
+    return place_of(base), place_of(cand)
+
+
+def place_of(row: Row) -> str:
+    """Give the file of a result, with the line where it has one."""
+    return f"{row['source']}:{row['line']}" if row["line"] else str(row["source"])

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from forensics.analyses.evals.results import Key, Row, courses, settings_of
+from forensics.analyses.evals.results import EARLIEST, Key, Row, courses, settings_of
 from forensics.formats.evals.checkpoint_names import step_in
 from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.store.run import Run
 
-_EARLIEST = -(1 << 62)
 _STEPS = keys_of("step_of_result")
 #: Settings that name the weights that were loaded, the nearest to them first.
 _WEIGHTS = keys_of("weights_of_setting")
@@ -91,15 +90,15 @@ def sittings(run: Run) -> tuple[Sitting, ...]:
     for row, step in zip(rows, steps, strict=True):
         is_baseline = stands_for("of_a_baseline", str(row["source"]))
         if step is not None or is_baseline or last is None:
-            at = step if step is not None else last if last is not None else _EARLIEST
-            t_ns = row["t_ns"] if row["t_ns"] is not None else _EARLIEST
+            at = step if step is not None else last if last is not None else EARLIEST
+            t_ns = row["t_ns"] if row["t_ns"] is not None else EARLIEST
             placed.append(((at, not is_baseline, t_ns, str(row["source"])), step, row))
     return _grouped(_with_a_place(sorted(placed, key=lambda one: one[0])))
 
 
 def _with_a_place(placed: Sequence[tuple[_Order, int | None, Row]]) -> list[tuple[_Order, int | None, Row]]:
     """Leave out results without step and time, save those of one file beside a baseline."""
-    loose = {order[3] for order, step, _ in placed if step is None and order[1] and order[2] == _EARLIEST}
+    loose = {order[3] for order, step, _ in placed if step is None and order[1] and order[2] == EARLIEST}
     has_baseline = any(not order[1] for order, _, _ in placed)
     if not loose or (len(loose) == 1 and has_baseline):
         return list(placed)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 from msgspec import Struct
 
 from forensics.analyses.memory.series import Series, series_of
+from forensics.stats.spread import median_of
 from forensics.store.run import Run, derived
 
 _FEWEST = 2
@@ -37,11 +37,10 @@ def imbalances(run: Run) -> tuple[Imbalance, ...]:
             best = groups.setdefault(one.name, {}).get(one.rank)
             if best is None or (one.attempt, one.peak) >= (best.attempt, best.peak):
                 groups[one.name][one.rank] = one
-    made = [_of(name, ranks) for name, ranks in groups.items() if len(ranks) >= _FEWEST]
+    made: list[Imbalance] = []
+    for name, ranks in groups.items():
+        if len(ranks) >= _FEWEST:
+            levels = {rank: one.peak for rank, one in sorted(ranks.items())}
+            ordered = sorted(ranks.values(), key=lambda one: (one.peak, -(one.rank or 0)))
+            made.append(Imbalance(name, levels, ordered[-1], ordered[0], median_of(list(levels.values()))))
     return tuple(sorted(made, key=lambda row: -row.ratio))
-
-
-def _of(name: str, by_rank: Mapping[int, Series]) -> Imbalance:
-    levels = {rank: one.peak for rank, one in sorted(by_rank.items())}
-    ordered = sorted(by_rank.values(), key=lambda one: (one.peak, -(one.rank or 0)))
-    return Imbalance(name, levels, ordered[-1], ordered[0], float(np.median(list(levels.values()))))

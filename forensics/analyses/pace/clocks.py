@@ -111,7 +111,8 @@ class Clock:
         """
         if not self.rows["busy"].any():
             return self
-        tall = _outstanding(self.seconds)
+        logs = np.log(self.seconds)
+        tall = spikes(logs).high(logs)
         explained = np.zeros(len(self), dtype=bool)
         for name in ("evaluated", "saved"):
             explained |= costly(self.rows[name].to_numpy(), tall)
@@ -254,11 +255,6 @@ def _paced(rows: pl.DataFrame, pace: Floats, within: Flags | None = None) -> pl.
     return where(rows.slice(1).hstack(beside), wanted)
 
 
-def _over(took: np.ndarray, passed: np.ndarray) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return took / passed
-
-
 def _printed_unit(values: Floats) -> float:
     """The unit that values are printed in, at the finest: the smallest difference of two of them."""
     gaps = np.diff(each_once(values))
@@ -319,7 +315,8 @@ def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:
 
 def _differences(rows: pl.DataFrame, cuts: Sequence[Cut]) -> pl.DataFrame:
     """Seconds per step between neighbours; the time between two attempts (`cuts`) is none of a step."""
-    took_s = _over(np.diff(rows["t_ns"].to_numpy()) / 1e9, np.diff(rows["at"].to_numpy()))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        took_s = np.diff(rows["t_ns"].to_numpy()) / 1e9 / np.diff(rows["at"].to_numpy())
     begins = sorted(cut.seq for cut in cuts if cut.seq >= 0)
     within = np.diff(np.searchsorted(begins, rows["seq"].to_numpy(), "right")) == 0 if begins else None
     return _paced(rows, took_s, within)
@@ -370,11 +367,6 @@ def costly(marked: Flags, tall: Flags) -> Flags:
     return marked & tall if free < _FREE else np.zeros(len(tall), dtype=bool)
 
 
-def _outstanding(seconds: Floats) -> Flags:
-    logs = np.log(seconds)
-    return spikes(logs).high(logs)
-
-
 # Milliseconds that were printed under the name of seconds: found from the other columns of the same log.
 
 
@@ -385,7 +377,10 @@ def rescaled(clock: Clock, rows: pl.DataFrame) -> Clock:
     """
     if clock.form != "time":
         return clock
-    known = _from_running_clock(rows) or _from_timestamps(clock)
+    known = _per_step(rows["at"], rows["value"])
+    if known is None:
+        times = clock.rows["t_ns"] if clock.table is None else clock.table.gather("t_ns", clock.rows[PLACE].to_numpy())
+        known = _per_step(clock.rows["at"], times / 1e9)
     typical = _median(clock.rows["pace"])
     if known is None or typical is None:
         return clock
@@ -398,15 +393,9 @@ def rescaled(clock: Clock, rows: pl.DataFrame) -> Clock:
     return replace(clock, rows=paced, quantum=clock.quantum * factor, notes=(*clock.notes, f"printed in {unit}"))
 
 
-def _from_running_clock(rows: pl.DataFrame) -> float | None:
-    passed, took = rows["at"].diff(), rows["value"].diff()
+def _per_step(at: pl.Series, seconds: pl.Series) -> float | None:
+    passed, took = at.diff(), seconds.diff()
     return _median((took / passed).filter((passed > 0) & (took > 0)))
-
-
-def _from_timestamps(clock: Clock) -> float | None:
-    times = clock.rows["t_ns"] if clock.table is None else clock.table.gather("t_ns", clock.rows[PLACE].to_numpy())
-    passed, took = clock.rows["at"].diff(), times.diff()
-    return _median((took / passed / 1e9).filter((passed > 0) & (took > 0)))
 
 
 def _median(values: pl.Series) -> float | None:

@@ -47,7 +47,9 @@ def levels(seen: Around, *, records: int, errors: float) -> Levels | None:
     all new losses lie above all of that half.
     """
     old, after = pl.concat([seen.before["value"], seen.replaced["value"]]), seen.after["value"]
-    if _is_same(old, after, records):
+    shared = min(records, old.len() - 1, after.len())
+    begin = old.head(shared)
+    if shared >= _FEWEST and begin.equals(after.head(shared)) and begin.n_unique() > 1:
         return Levels(float(old[0]), float(old[-1]), float(after[0]), records, is_clear=True, is_same=True)
     count = min(records, old.len() // 4, after.len())
     if count < _FEWEST - 1:
@@ -61,12 +63,6 @@ def levels(seen: Around, *, records: int, errors: float) -> Levels | None:
 def initial(seen: Around, *, count: int, skip: int = 0) -> float:
     """The level of a metric when its old life began: the median of `count` of its values after the first `skip`."""
     return median(pl.concat([seen.before["value"], seen.replaced["value"]]).slice(skip, count))
-
-
-def _is_same(old: pl.Series, after: pl.Series, records: int) -> bool:
-    shared = min(records, old.len() - 1, after.len())
-    same = shared >= _FEWEST and old.head(shared).equals(after.head(shared))
-    return same and old.head(shared).n_unique() > 1
 
 
 def _is_above(old: pl.Series, new: pl.Series) -> bool:

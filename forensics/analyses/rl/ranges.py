@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from forensics.analyses.rl.series import RlSeries
 from forensics.knowledge.ranges import Range
-from forensics.stats.running import running_median
 from forensics.stats.spread import median, relative_spread
 from forensics.stats.trend import trend_of
 from forensics.values import replace
@@ -83,7 +82,7 @@ def _of_many(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
 def _staying(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
     """A level, or every single value, that has been beyond a bound lately."""
     values = series.finite["value"]
-    medians = running_median(values, 1 if row.test in {"all", "share"} else cfg.window)
+    medians = values.rolling_median(1 if row.test in {"all", "share"} else cfg.window, min_samples=1)
     for red in (True, False):
         held = _beyond(row, medians, red=red)
         raw = _beyond(row, values, red=red)
@@ -192,7 +191,8 @@ def left_at(values: pl.Series, window: int) -> int:
     """Index at which a course turned away from its first level for good; 0 where it went all along."""
     tenth = max(1, values.len() // 10)
     first, last = median(values.head(tenth)), median(values.tail(tenth))
-    own, level = ((one - first) * (last - first) for one in (values, running_median(values, window)))
+    medians = values.rolling_median(window, min_samples=1)
+    own, level = ((one - first) * (last - first) for one in (values, medians))
     marks = (share * (last - first) ** 2 for share in (_WAY, 1 - _WAY))
     onset, end = (onset_of(own > mark, level > mark, last=window, window=window) for mark in marks)
     turn = _TURN * values.len()

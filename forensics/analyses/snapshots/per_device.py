@@ -31,9 +31,10 @@ _ACTIVE = pl.col("state").str.starts_with("active")
 def snapshots(run: Run) -> tuple[Snapshot, ...]:
     """Every memory snapshot of a run, one for each device that it says something of, by source and device."""
     found: list[Snapshot] = []
-    for source in _sources(run):
+    named = [run.scan(table).select("source").unique().collect()["source"] for table in ("allocs", "segments")]
+    for source in sorted({*named[0], *named[1]}):
         tables = _tables(run, source)
-        rank = _rank(run, source)
+        rank = run.scan("sources").filter(pl.col("source") == source).select(pl.col("rank").first()).collect().item()
         devices = {*tables.events["device"].fill_null(0).unique(), *tables.segments["device"].fill_null(0).unique()}
         found += [_snapshot(tables, source, device, rank) for device in sorted(devices)]
     return tuple(found)
@@ -81,11 +82,6 @@ class _Tables(Struct, frozen=True):
     told: Mapping[str, object]
 
 
-def _sources(run: Run) -> list[str]:
-    names = [run.scan(table).select("source").unique().collect()["source"] for table in ("allocs", "segments")]
-    return sorted({*names[0], *names[1]})
-
-
 def _tables(run: Run, source: str) -> _Tables:
     mine = pl.col("source") == source
     columns = ("seq", "device", "t_ns", "action", "addr", "size", "stack", "device_free")
@@ -107,11 +103,6 @@ def _told(facts: pl.DataFrame) -> dict[str, object]:
         except (TypeError, ValueError):
             continue
     return found
-
-
-def _rank(run: Run, source: str) -> int | None:
-    ranks = run.scan("sources").filter(pl.col("source") == source).select("rank").collect()["rank"]
-    return ranks[0] if ranks.len() else None
 
 
 def _snapshot(tables: _Tables, source: str, device: int, rank: int | None) -> Snapshot:

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from forensics.export.points import Series, numbered, seconds, series_of, tagged, unstepped_note
+from forensics.export.points import numbered, seconds, series_of, tagged, unstepped_note
 from forensics.export.target import Export, File, Selection, Target
 from forensics.report.phrases import plural
 
@@ -32,15 +32,12 @@ def write(selection: Selection) -> Export:
     for series in series_of(points.filter(pl.col("value").is_not_null())):
         rows, missing = numbered(series.points)
         unstepped += missing
-        files.append(File("/".join((*series.parts, _name(series))), _events(rows)))
+        begun = max(next(iter(series.points["t_ns"].drop_nulls()), 0), 0) // 1_000_000_000
+        name = f"events.out.tfevents.{begun:010d}.forensics"
+        files.append(File("/".join((*series.parts, name)), _events(rows)))
     if unstepped:
         notes.append(unstepped_note(unstepped))
     return Export(tuple(files), tuple(notes))
-
-
-def _name(series: Series) -> str:
-    first = next((t for t in series.points["t_ns"].drop_nulls()), 0)
-    return f"events.out.tfevents.{max(first, 0) // 1_000_000_000:010d}.forensics"
 
 
 def _events(points: pl.DataFrame) -> bytes:

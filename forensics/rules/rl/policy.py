@@ -9,7 +9,6 @@ from forensics.analyses.rl.series import RlSeries, preference_series, rl_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Run, Severity, onset_at, proof, rule
 from forensics.rules.rl._words import finding_of, outside_of
-from forensics.stats.running import running_median
 from forensics.stats.spread import median
 from forensics.stats.trend import trend_of
 
@@ -44,7 +43,7 @@ def _abrupt(series: RlSeries, cfg: Persistence) -> Hit | None:
     row, rows = range_of("entropy_low"), series.finite
     if rows.height < 2 * cfg.last:
         return None
-    medians = running_median(rows["value"], cfg.window)
+    medians = rows["value"].rolling_median(cfg.window, min_samples=1)
     lag = max(cfg.window, round(rows.height * _WITHIN))
     fell = (medians * _FALL < medians.shift(lag)).fill_null(value=False)
     end = median(rows["value"].tail(cfg.last))

@@ -16,7 +16,6 @@ from forensics.stats.running import (
     past_median,
     ratio_of,
     robust,
-    running_median,
 )
 
 VALUES = np.random.default_rng(5).normal(3.0, 1.0, 41)
@@ -57,10 +56,6 @@ def test_a_past_median_is_that_of_the_values_before_each_one(window: int, least:
 def test_five_values_are_past_enough_and_an_empty_series_has_none() -> None:
     assert [isnan(one) for one in past_median(np.arange(7.0), 50)] == [True] * 5 + [False, False]
     assert past_median(np.zeros(0), 5).tolist() == []
-
-
-def test_a_running_median_counts_the_value_itself_and_what_there_is_before_it() -> None:
-    assert running_median(pl.Series([5.0, 1.0, 9.0, 2.0]), 3).to_list() == [5.0, 3.0, 5.0, 2.0]
 
 
 def test_a_ratio_ends_near_the_largest_number() -> None:
