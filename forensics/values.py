@@ -8,7 +8,7 @@ methods of a data class anew at each start, 0.5 ms for each, a Struct has them r
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -59,6 +59,14 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any field of any value
     if isinstance(value, (tuple, list)):
         return [plain(one) for one in cast("Sequence[object]", value)]
     return {name: plain(getattr(value, name)) for name in field_names(value)} if is_value(value) else value
+
+
+def firsts(items: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
+    """Give the first of the items for each key, in their order."""
+    found: dict[Hashable, T] = {}
+    for one in items:
+        found.setdefault(key(one), one)
+    return list(found.values())
 
 
 @cache

@@ -12,6 +12,7 @@ from forensics.analyses.pace.clocks import Clock, clocks
 from forensics.analyses.pace.pauses import Steps, warmup
 from forensics.stats.spread import Floats, jitter
 from forensics.store.run import Run
+from forensics.values import firsts
 
 #: Per what, best first: per token or sample a longer batch is no slower step.
 _UNITS = ("token", "sample", "token/device", "step", "flop")
@@ -50,10 +51,7 @@ def series_of(run: Run) -> list[Series]:
         groups.setdefault((clock.source, clock.rank, clock.unit, clock.name), []).append(clock.calm())
     every = [_joined(group) for group in groups.values()]
     every.sort(key=lambda s: (_UNITS.index(s.clock.unit), s.clock.order, -len(s.seconds), s.clock.source))
-    best: dict[tuple[str, str, str], Series] = {}
-    for one in every:
-        best.setdefault((*one.key, one.clock.name), one)
-    return [s for s in best.values() if len(s.seconds) >= FEWEST]
+    return [s for s in firsts(every, lambda s: (s.key, s.clock.name)) if len(s.seconds) >= FEWEST]
 
 
 def matched(runs: Sequence[Run], metric: str | None) -> tuple[Series, ...] | str:

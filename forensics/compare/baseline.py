@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from forensics.analyses.evals.settings import Unlike
 from forensics.compare.config.audit import Difference
 from forensics.compare.evals.comparison import Pair, compare_all
 from forensics.compare.evals.words import cause_of
 from forensics.compare.model import joined
 from forensics.store.run import Run
 from forensics.store.schema import TABLES, conform
+from forensics.values import firsts
 
 
 def against(run: Run, *bases: Run) -> Run:
@@ -28,14 +28,6 @@ def against(run: Run, *bases: Run) -> Run:
     return Run(run.name, {**run.frames, "comparisons": frame.lazy()}, bases)
 
 
-def _each_once(blocks: Sequence[Unlike]) -> list[str]:
-    """What differs, in words, the first of each name: a harness and its task both state how they decode."""
-    words: dict[tuple[str | None, str], str] = {}
-    for one in blocks:
-        words.setdefault((one.task, one.name), one.words)
-    return list(words.values())
-
-
 def _row(pair: Pair, base: str, cause: Difference | None) -> Mapping[str, Any]:
     task, metric, by = pair.key
     row = {
@@ -47,7 +39,8 @@ def _row(pair: Pair, base: str, cause: Difference | None) -> Mapping[str, Any]:
         "base_source": joined(base, str(pair.base["source"])),
         "p": pair.p_holm,
         "worse": pair.worse,
-        "blocks": "; ".join(_each_once(pair.settings.blocks)[:4]) or None,
+        # a harness and its task both state how they decode
+        "blocks": "; ".join(one.words for one in firsts(pair.settings.blocks, lambda u: (u.task, u.name))[:4]) or None,
     }
     if cause is None or not pair.significant:
         return row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import polars as pl
@@ -31,7 +31,7 @@ from forensics.knowledge.vocabulary import stands_for
 from forensics.model import Finding, Outcome, Shape, Verdict
 from forensics.patterns import lazily
 from forensics.store.run import Run
-from forensics.values import replace
+from forensics.values import firsts, replace
 
 #: Beyond the first ones the rest of a list is not read.
 MOST = 4
@@ -75,7 +75,8 @@ def actions(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Ac
     if found is None:
         return () if line is None else (Action(line.fix, line.source),)
     now = _situation(run, verdict, lead, line, findings)
-    return tuple(_unique(_told(found, now)))[:MOST]
+    # the advice of an error line may be an action of its cause
+    return tuple(firsts(_told(found, now), lambda action: action.text)[:MOST])
 
 
 def advice(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Action, ...]:
@@ -266,12 +267,3 @@ def _fits(remedy: Remedy, now: Situation) -> bool:
     present = all(not wanted or present.intersection(wanted) for wanted, present in asked)
     told = not remedy.named or any(re.search(remedy.named, name) for name in now.names)
     return present and told and not now.beside.intersection(remedy.apart) and remedy.is_given(values)
-
-
-def _unique(told: Iterable[Action]) -> Iterator[Action]:
-    """Each text once: the advice of an error line may be an action of its cause."""
-    seen = set[str]()
-    for action in told:
-        if action.text not in seen:
-            seen.add(action.text)
-            yield action

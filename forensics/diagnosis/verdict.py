@@ -34,7 +34,7 @@ from forensics.model import (
     Verdict,
 )
 from forensics.store.run import Run
-from forensics.values import replace
+from forensics.values import firsts, replace
 
 _CHAIN = 6
 #: A run may come to its end and have learned nothing, or slowly.
@@ -69,7 +69,8 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
     other = [f for f in others if f.shape is not cause.shape and f not in omens]
     rival = next((f for f in other if f not in explained), None) or next(iter(other), None)
     led = [f for f in omens if f.evidence[0].place != cause.evidence[0].place]
-    links = _one_a_place([*led, cause, *(f for f in explained if f not in omens)])[:_CHAIN]
+    told = [*led, cause, *(f for f in explained if f not in omens)]
+    links = firsts(told, lambda f: f.evidence[0].place)[:_CHAIN]  # two that prove themselves by one line are one event
     onset = _onset(cause, explained)
     loop = loop_words(run) if outcome is Outcome.FAILED else ""  # another restart as it is will end there, too
     return Verdict(
@@ -104,14 +105,6 @@ def _whose_memory(cause: Finding, findings: Iterable[Finding]) -> tuple[int, ...
     """The ranks whose memory grew, where memory ran out and its message names nobody."""
     grown = (f.culprits for f in findings if f.shape is Shape.OOM and f.severity is not Severity.INFO and f.culprits)
     return next(grown, ()) if cause.shape is Shape.OOM else ()
-
-
-def _one_a_place(links: Iterable[Finding]) -> list[Finding]:
-    """The first finding of each place: two that prove themselves by one line speak of one event."""
-    by_place: dict[str, Finding] = {}
-    for finding in links:
-        by_place.setdefault(str(finding.evidence[0].place), finding)
-    return list(by_place.values())
 
 
 def _onset_confidence(cause: Finding, onset: Onset) -> Confidence | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from math import inf, nextafter
@@ -116,9 +117,7 @@ def unstepped_note(count: int) -> str:
 def _stems(sources: Sequence[str]) -> dict[str, str]:
     """A path component for each source: no separators, no leading dot, never two alike (in any case of letters)."""
     plain = {source: source.replace("/", "-") for source in sources}
-    counts: dict[str, int] = {}
-    for stem in plain.values():
-        counts[stem.casefold()] = counts.get(stem.casefold(), 0) + 1
+    counts = Counter(stem.casefold() for stem in plain.values())
     return {source: _stem(source, stem, alone=counts[stem.casefold()] == 1) for source, stem in plain.items()}
 
 

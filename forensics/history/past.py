@@ -191,9 +191,7 @@ class Group(Struct, frozen=True):
 
 def newest(past: Iterable[Past]) -> tuple[Past, ...]:
     """Give the newest diagnosis of each run, in the order in which the runs ended."""
-    by_run: dict[str, Past] = {}
-    for one in sorted(past, key=lambda one: one.judged_ns):
-        by_run[one.run] = one
+    by_run = {one.run: one for one in sorted(past, key=lambda one: one.judged_ns)}
     return tuple(sorted(by_run.values(), key=lambda one: (one.ended_ns, one.run)))
 
 

@@ -80,10 +80,8 @@ def history(where: Where) -> History:
         found += [one for one in lines if one is not None]
         unusable += lines.count(None)
     past = sorted(found, key=lambda one: (one.ended_ns, one.run, one.judged_ns))
-    by_root: dict[str, tuple[Past, ...]] = {}
-    for root, own in groupby(sorted(past, key=lambda one: one.root), key=lambda one: one.root):
-        by_root[root] = tuple(own)
-    return History(tuple(past), unusable, by_root)
+    by_root = groupby(sorted(past, key=lambda one: one.root), key=lambda one: one.root)
+    return History(tuple(past), unusable, {root: tuple(own) for root, own in by_root})
 
 
 def _folder(place: Place) -> Path:

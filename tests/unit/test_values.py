@@ -8,7 +8,7 @@ import pytest
 from msgspec import Struct
 
 from forensics.report.redacted import redacted
-from forensics.values import field_names, is_value, replace
+from forensics.values import field_names, firsts, is_value, replace
 
 
 class Place(Struct, frozen=True):
@@ -50,3 +50,10 @@ def test_a_field_that_a_value_does_not_have_is_refused() -> None:
 
 def test_texts_of_a_struct_are_redacted_as_those_of_a_data_class_are() -> None:
     assert redacted(Place("/home/rowan/a.log", 3)) == Place("/home/<user-1>/a.log", 3)
+
+
+def test_the_first_of_the_items_for_each_key_are_kept_in_their_order() -> None:
+    places = [Place("b", 2), Place("a", 1), Place("b", 1), Place("a", 1)]
+    assert firsts(places, lambda place: place.path) == places[:2]
+    assert firsts(places, lambda place: place) == places[:3]
+    assert firsts([], str) == []

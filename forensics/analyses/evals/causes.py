@@ -13,6 +13,7 @@ from forensics.analyses.evals.settings import RANKS, Unlike, compared, family_of
 from forensics.analyses.evals.sittings import Sitting, evaluated_step, filed_step, of_wrong_checkpoint, weights_of
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
 from forensics.store.run import Run, derived
+from forensics.values import firsts
 
 #: Slugs of what changed; settings of every other family are `eval_settings_change`.
 _CAUSES = {"checkpoint": "wrong_checkpoint", "tokenizer": "tokenizer_mismatch", "labels": "labels_changed"}
@@ -64,11 +65,11 @@ def diagnosed(run: Run) -> Diagnosed | None:
 
 
 def _changed(run: Run, fall: Fall) -> list[Unlike]:
-    found: dict[tuple[str, str], Unlike] = {}
+    found: list[Unlike] = []
     for test in fall.tasks[:_MOST_TASKS]:
         before = _row_like(fall.sound[-1], test.after) or test.before
         unlike = compared(before, test.after)
-        every = (
+        found += (
             *_wrong_weights(fall, test.after),
             *tokenizer_unlike(run, before, test.after),
             *documents_unlike(run, before, test.after),
@@ -76,9 +77,8 @@ def _changed(run: Run, fall: Fall) -> list[Unlike]:
             *unlike.care,
             *_others(fall, test.after),
         )
-        for one in every:
-            found.setdefault((one.family, one.name), one)
-    return sorted(found.values(), key=lambda one: (_ORDER[one.family], _is_switch(one)))
+    once = firsts(found, lambda one: (one.family, one.name))
+    return sorted(once, key=lambda one: (_ORDER[one.family], _is_switch(one)))
 
 
 def _is_switch(one: Unlike) -> bool:

@@ -6,7 +6,7 @@ noise is the printed standard error, else the binomial one of the documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import hypot, isfinite, sqrt
 from typing import Any
 
@@ -19,6 +19,7 @@ from forensics.patterns import lazily
 from forensics.stats.spread import MEDIAN_TO_MEAN, Floats, median_of, spread
 from forensics.stats.student import normal
 from forensics.store.run import Run
+from forensics.values import firsts
 
 _NUMBERS = lazily(r"\d+|(?<![a-z])(?:final|last|latest|best)(?![a-z])")
 
@@ -149,13 +150,10 @@ def _is_material(test: TaskFall, limits: Limits) -> bool:
     return test.gap > limits.share and test.lost > limits.relative
 
 
-def _plain(one: Sitting) -> Iterator[tuple[Key, Row]]:
+def _plain(one: Sitting) -> list[tuple[Key, Row]]:
     """One score of each task; a group gives way to its members."""
-    seen: set[str] = set()
-    for key, row in one.rows.items():
-        if key[0] not in seen and not members_of(row) and higher_is_better(row):
-            seen.add(key[0])
-            yield key, row
+    scores = (pair for pair in one.rows.items() if not members_of(pair[1]) and higher_is_better(pair[1]))
+    return firsts(scores, lambda pair: pair[0][0])
 
 
 def _tested(before: Row, after: Row) -> TaskFall | None:

@@ -11,7 +11,7 @@ together. Order: bytes times spread times linearity.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf
 
 import polars as pl
@@ -120,10 +120,8 @@ def _judged(one: _Made, span: _Span) -> Leak | None:
 
     length = max(span.last - span.first, 1)
     places = [(seq - span.first) / length for seq, _ in births]
-    held, total = list[float](), 0.0
-    for _, size in births:
-        total += size
-        held.append(total)
+    held = list(accumulate(float(size) for _, size in births))
+    total = held[-1]
     spread = len({min(int(place * _TENTHS), _TENTHS - 1) for place in places}) / _TENTHS
     linearity = correlation(places, held) if places[-1] > places[0] and held[-1] > held[0] else 0.0
     if spread < _SPREAD or linearity <= _LINEARITY:

@@ -39,14 +39,13 @@ class Row(Struct, frozen=True):
 @cache
 def table() -> tuple[Row, ...]:
     """The rows: expressions first, then literals, the longest first."""
-    rows = [_row(*cells[:4]) for cells in table_rows("forensics.analyses.traces", "kernel_categories.tsv")]
+    rows = [
+        Row(category, "", re.compile(pattern), example)
+        if kind == "regex"
+        else Row(category, pattern.lower(), None, example)
+        for category, kind, pattern, example, *_ in table_rows("forensics.analyses.traces", "kernel_categories.tsv")
+    ]
     return tuple(sorted(rows, key=lambda row: -len(row.literal) if row.regex is None else -(1 << 30)))
-
-
-def _row(category: str, kind: str, pattern: str, example: str) -> Row:
-    if kind == "regex":
-        return Row(category, "", re.compile(pattern), example)
-    return Row(category, pattern.lower(), None, example)
 
 
 def category(name: str) -> str:

@@ -103,11 +103,8 @@ def _names_in_lists(rows: list[dict[str, Any]]) -> dict[str, str]:
             if len(parts) == 3 and parts[1].isdigit() and parts[2] == wanted:
                 name = str(value_of(row["value"])).lower().replace(".", "_")
                 named.setdefault(parts[0], {}).setdefault(f"{parts[0]}.{parts[1]}", name)
-    found: dict[str, str] = {}
-    for members in named.values():
-        if len(set(members.values())) == len(members):
-            found |= members
-    return found
+    told = (members for members in named.values() if len(set(members.values())) == len(members))
+    return {place: name for members in told for place, name in members.items()}
 
 
 def _renamed(key: str, names: Mapping[str, str]) -> str:

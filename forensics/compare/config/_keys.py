@@ -34,11 +34,10 @@ OTHER = Concept("other", "other settings", 1.0, "name", "not known")
 @cache
 def concepts(table: str = "keys.tsv") -> tuple[tuple[Concept, re.Pattern[str]], ...]:
     """Every meaning with the pattern of its keys, in the order in which they are tried."""
-    found: list[tuple[Concept, re.Pattern[str]]] = []
-    for cells in table_rows(_PACKAGE, table):
-        name, family, weight, kind, acts_on, pattern = cells
-        found.append((Concept(name, family, float(weight), kind, acts_on), re.compile(pattern)))
-    return tuple(found)
+    return tuple(
+        (Concept(name, family, float(weight), kind, acts_on), re.compile(pattern))
+        for name, family, weight, kind, acts_on, pattern in table_rows(_PACKAGE, table)
+    )
 
 
 @cache

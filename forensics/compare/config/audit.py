@@ -26,7 +26,7 @@ from forensics.knowledge.vocabulary import keys_of
 from forensics.model import Evidence, EvidenceRole
 from forensics.patterns import lazily
 from forensics.store.run import Run
-from forensics.values import replace
+from forensics.values import firsts, replace
 
 #: From this weight on a difference is named as a possible cause of other evaluations.
 CAUSE = 3.5
@@ -101,7 +101,9 @@ def audit(base: Run, cand: Run) -> Audit:
     found += [*_shares("data.consumed", consumed_apart(*eaten)), *_settings(first, second, hosts), *_logged(base, cand)]
     ranked = sorted(found, key=lambda d: (-d.score, FAMILIES.index(d.family) if d.family in FAMILIES else 99, d.key))
     drifts = tuple(drift(first, eaten[0])), tuple(drift(second, eaten[1]))
-    return Audit(tuple(_once(ranked)), len(first), len(second), _lacking(first), _lacking(second), *drifts)
+    # the same two values of the same meaning once, however many files say them
+    once = tuple(firsts(ranked, lambda d: (d.what, d.base, d.cand)))
+    return Audit(once, len(first), len(second), _lacking(first), _lacking(second), *drifts)
 
 
 def audit_all(bases: Sequence[Run], cand: Run) -> Audit:
@@ -213,16 +215,6 @@ def _logged(base: Run, cand: Run) -> Iterator[Difference]:
         cand_evidence=second,
         note="logged rates count, whatever was configured",
     )
-
-
-def _once(ranked: Sequence[Difference]) -> Iterator[Difference]:
-    """The same two values of the same meaning once, however many files say them."""
-    seen: set[tuple[str, str, str]] = set()
-    for one in ranked:
-        sig = (one.what, one.base, one.cand)
-        if sig not in seen:
-            seen.add(sig)
-            yield one
 
 
 # How to find the commit that made the difference between two runs, where both say theirs.
