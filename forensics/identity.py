@@ -1,7 +1,8 @@
 """What makes two failures the same one: the words of an error without all that differs between two runs of it.
 
 `bare` masks what a second run of the same failure prints differently: times, ranks, hosts, addresses, process and run
-ids, sizes and other numbers, and the folders of a path. What it keeps is the wording, names and the ends of paths.
+ids, sizes and other numbers, and the folders of a path; each is a row of `identity.tsv`. What it keeps is the wording,
+names and the ends of paths.
 `root_of` is a hash of shape, cause, these words and what tells two failures of one wording apart; `entity_of` is the
 exact thing that the words name.
 """
@@ -10,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 
 from msgspec import Struct
 
@@ -39,36 +41,6 @@ _PREFIX = lazily(
     r"|\[?[EWIFD](?:\d{4})?(?=\s)|\(?/?[A-Za-z][\w./-]*\.(?:py|cc|cpp|h):\d+[)\]]?|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?|\d+:"
     r"|[A-Za-z][\w.-]*\d[\w.-]*:(?=\s)|(?:pid|tid)\W?\d+|\d+|[-|,;:>])\s*"
 )
-_NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
-#: First groups of the addresses of IPv6 that name a machine (RFC 4291 §2.4, RFC 4193): one may leave out its zeros.
-_IPV6_BEGIN = r"(?:fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|[23][0-9a-f]{3})"
-#: What differs between two runs of one failure, and what stands in its place; the first that fits takes the text.
-_MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (lazily(pattern), mask)
-    for pattern, mask in (
-        (r"[A-Za-z][\w+.-]*://[^\s'\"<>]+", "<url>"),
-        (r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b", "<id>"),
-        (_STAMP, "<time>"),
-        (r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w* [A-Z][a-z]{2}\w* +\d+(?: [\d:]+)?(?: \d{4})?", "<time>"),
-        (r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b", "<time>"),
-        (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", "<host>"),
-        (rf"(?i)(?<![\w:])\[?{_IPV6_BEGIN}(?::[0-9a-f]{{0,4}}){{2,7}}(?!\w)\]?(?::\d+)?", "<host>"),
-        (r"\[?(?:[0-9a-fA-F]{1,4}:){3,7}[0-9a-fA-F]{1,4}\]?(?::\d+)?", "<host>"),
-        (r"\b(?:PCI:)?[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?\b", "<device>"),
-        (r"\b0x[0-9a-fA-F]+\b", "<address>"),
-        (r"(?:[A-Za-z]:)?(?:[\w.@%+~-]*/)+(?=[\w.@%+~-])", ""),
-        (r"(?i)\b(host(?:name)?|node|peer|server)((?:\s+|\s*[=:]\s*)['\"\[(]?)[\w.-]*\w", r"\1\2<host>"),
-        (r"(?<=error: )(?=[a-z.-]*\d)[a-z][\w.-]*(?=: )", "<host>"),
-        (r"(?i)\b(on|from|run|job|pod|container|experiment)\s+(?=[\w.-]*\d)(?=[\w.-]*[a-z])[\w.-]*\w", r"\1 <id>"),
-        (r"\b(?:[a-zA-Z][\w-]*\.){2,}[a-z]{2,}(?::\d+)?\b(?!\()", "<host>"),
-        (r"\b(?=[\w-]*\d)(?=[\w-]*[a-zA-Z])\w+(?:-\w+){2,}\b", "<id>"),
-        (r"\b(?=\w*\d\w*[a-z]\w*\d|\w*[a-z]\w*\d\w*[a-z]\w*\d)[0-9a-z]{7,}\b", "<id>"),
-        (r"\b[0-9a-f]{12,64}\b", "<id>"),
-        (rf"{_NUMBER}\s*(?:[kKMGT]i?B|bytes|ms|s|seconds|minutes|%)(?![A-Za-z])", "<#>"),
-        (r"[-+]?\b\d[\d,_]*(?:\.\d+)?(?:[eE][-+]?\d+)?", "<#>"),
-        (r"\d+", "<#>"),
-    )
-)  # fmt: skip
 _LIST = lazily(r"<#>(?:\s*(?:,|-|x|and|to|\.)\s*<#>)+")
 #: Numbers that say what failed, not how large it was: they are words.
 _CODE_NUMBER = lazily(
@@ -109,9 +81,17 @@ def bare(text: str) -> str:
     words = _CODE_NUMBER.sub(
         lambda found: f"{_MASKED_XID.sub('', found[1])}{found[2]}{found[3].translate(_LETTERS)}", words
     )
-    for pattern, mask in _MASKS:
+    for pattern, mask in masks():
         words = pattern.sub(mask, words)
     return _BLANKS.sub(" ", _LIST.sub("<#>", words)).strip()[:_MOST_CHARS]
+
+
+@cache
+def masks() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Give what differs between two runs of one failure, and what stands in its place, from `identity.tsv`."""
+    rows = (files("forensics") / "identity.tsv").read_text(encoding="utf-8").splitlines()
+    cells = (row.split("\t") for row in rows if not row.startswith("#"))
+    return tuple((lazily(pattern), mask) for pattern, mask, *_ in cells)
 
 
 def spoken(text: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from importlib.resources import files
 from itertools import combinations
 
 import pytest
 
-from forensics.identity import bare, entity_of, root_of, spoken
+from forensics.identity import bare, entity_of, masks, root_of, spoken
 from forensics.model import Confidence, Evidence, Finding, Severity, Shape
 
 #: Error lines with places for what differs between two runs: rank, host, stamp, address, run id, size, count, port.
@@ -32,6 +33,13 @@ TEMPLATES = (
     "terminate called after throwing an instance of 'c10::Error' what(): address {address} is not mapped",
     "ray.exceptions.ActorDiedError: The actor died: ip {rank}0.1.2.3:{port}, pid={count}",
     "RuntimeError: mat1 and mat2 shapes cannot be multiplied ({count}x{rank} and {count}x{port})",
+    "ConnectionError: HTTPSConnectionPool(host='{host}', port={port}): Max retries exceeded with url: /api/{run}",
+    "ClientError: An error occurred (SlowDown): Please reduce your request rate. (RequestId: {request})",
+    "RepositoryNotFoundError: 404 Client Error. (Request ID: Root=1-{request};{run})",
+    "DistNetworkError: The client socket has timed out while trying to connect to ({host}, {port}).",
+    "OSError: [Errno 5] Input/output error: '/tmp/{temporary}'",
+    "c10d: connection to {host}:{port} was lost",
+    "RuntimeError: no route to {host}.hpc.example.edu",
 )
 VARIANTS = 12
 DIFFERENT = (
@@ -51,6 +59,12 @@ DIFFERENT = (
     "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(OpType=BROADCAST)",
     "RuntimeError: CUDA error: device-side assert triggered",
     "RuntimeError: CUDA error: an illegal memory access was encountered",
+    "RuntimeError: size mismatch for model.wpe.weight",
+    "RuntimeError: size mismatch for model.mlp.bias",
+    "OSError: [Errno 5] Input/output error: '/data/tmp_weights'",
+    "OSError: [Errno 5] Input/output error: '/data/tmp_samples'",
+    "RuntimeError: failed to connect to rendezvous",
+    "RuntimeError: failed to connect to scheduler",
 )
 
 
@@ -67,6 +81,8 @@ def printed(template: str, seed: int) -> str:
         size=f"{rng.uniform(1, 900):.2f}",
         count=rng.randrange(10, 10**7),
         port=rng.randrange(1000, 9999),
+        request=rng.choice((f"{rng.getrandbits(64):016X}", f"{rng.getrandbits(32):08x}-{rng.getrandbits(96):024x}")),
+        temporary=f"tmp{''.join(rng.choices('abcdefghijklmnopqrstuvwxyz0123456789_', k=8))}",
     )  # fmt: skip
 
 
@@ -75,6 +91,15 @@ def test_one_failure_has_one_root_whatever_rank_host_time_address_or_size_a_run_
     seen = {bare(printed(template, seed)) for seed in range(VARIANTS)}
     assert len(seen) == 1, seen
     assert len({root_of("crash", "uncaught_exception", printed(template, seed)) for seed in range(VARIANTS)}) == 1
+
+
+def test_each_row_of_the_table_takes_something_of_its_example_and_names_where_it_is_from() -> None:
+    rows = (files("forensics") / "identity.tsv").read_text().splitlines()
+    cells = [row.split("\t") for row in rows if not row.startswith("#")]
+    assert len(cells) == len(masks())
+    for (pattern, mask), (_, _, example, source) in zip(masks(), cells, strict=True):
+        assert pattern.sub(mask, example) != example, example
+        assert source
 
 
 def test_different_failures_in_alike_words_have_different_roots() -> None:
