@@ -29,7 +29,7 @@ def of_failure(failure: Failure, role: EvidenceRole = EvidenceRole.PRIMARY) -> E
         failure.t_ns,
         failure.code,
         role=role,
-        apart=_site(failure),
+        apart=" ".join(filter(None, (_site(failure), _announced(failure)))),
     )
 
 
@@ -51,6 +51,11 @@ def _site(failure: Failure) -> str:
     """Where the program raised what is its own fault; what a machine or a network brought comes up anywhere in it."""
     own = _own_frame(failure) if nature_of(failure.cause, failure.shape) == "program" else ""
     return f"{_AT}{own}" if own else ""
+
+
+def _announced(failure: Failure) -> str:
+    """The line that a message announces, where its first one only says that something follows."""
+    return failure.more.partition("\n")[0] if failure.message.endswith(":") else ""
 
 
 def _own_frame(failure: Failure) -> str:

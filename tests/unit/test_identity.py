@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from importlib.resources import files
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
+from forensics.api import triage
 from forensics.identity import bare, entity_of, masks, root_of, spoken
 from forensics.model import Confidence, Evidence, Finding, Severity, Shape
 
@@ -177,3 +179,25 @@ def test_an_entity_is_what_another_try_would_meet_again(text: str, entity: str |
 def test_what_mpirun_and_dmesg_put_before_a_line_is_none_of_its_words(stamp: str) -> None:
     assert spoken(f"{stamp}NVRM: GPU has fallen off the bus") == "NVRM: GPU has fallen off the bus"
     assert spoken("Fri Jun comes late") == "Fri Jun comes late"
+
+
+def died(place: Path, *said: str) -> str:
+    steps = [f"step={i} loss={3 - 0.01 * i:.4f}" for i in range(1, 41)]
+    frame = ["Traceback (most recent call last):", '  File "train.py", line 31, in main', "    load(path)"]
+    place.mkdir()
+    (place / "train.log").write_text("\n".join([*steps, *frame, *said]) + "\n")
+    known = triage(place).verdict.identity
+    assert known is not None
+    return known.root
+
+
+def test_what_a_message_only_announces_tells_failures_apart_and_what_follows_a_whole_one_does_not(
+    tmp_path: Path,
+) -> None:
+    begins = "RuntimeError: Error(s) in loading state_dict for GPT:"
+    sizes = ("size mismatch for {}: copying a param with shape torch.Size([{}, 8])", ("a.wpe.weight", "a.mlp.bias"))
+    first, second = (died(tmp_path / name, begins, f"\t{sizes[0].format(name, 7)}") for name in sizes[1])
+    assert first != second
+    assert died(tmp_path / "again", begins, f"\t{sizes[0].format(sizes[1][0], 9)}") == first
+    whole = "RuntimeError: the input is too long"
+    assert died(tmp_path / "one", whole, "Seen by ada.") == died(tmp_path / "two", whole, "Seen by bob.")
