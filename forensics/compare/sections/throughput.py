@@ -72,10 +72,18 @@ def _by_regime(every: list[Prepared]) -> list[Prepared]:
     """Compare the last level of the candidate with the levels that the bases held before any slowdown of their own.
 
     A level that changes in mid-run is no noise about a mean: the part after a lasting, confirmed slowdown of the
-    candidate speaks for it, the part before one speaks for a base.
+    candidate speaks for it, the part before one speaks for a base. Where all became slower at one step that is what
+    they were to do from there on: their last levels are compared.
     """
-    *bases, cand = every
-    return [*(_before(base) for base in bases), _after(cand)]
+    last = [_after(one) for one in every]
+    if all(_fell_together(base, last[-1]) for base in last[:-1]):
+        return [replace(one, since=None) for one in last]
+    return [*(_before(base) for base in every[:-1]), last[-1]]
+
+
+def _fell_together(base: Prepared, cand: Prepared) -> bool:
+    near = FEWEST * max(base.series.interval, cand.series.interval)
+    return base.since is not None and cand.since is not None and abs(base.since - cand.since) < near
 
 
 def _slowdown(one: Prepared) -> Change | None:
