@@ -39,7 +39,7 @@ def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Resta
     command = _command(run, verdict)
     if verdict.outcome is Outcome.CANNOT_SAY:
         return Restart("unknown", _UNKNOWN, _BLIND_TRIES, command)
-    stuck = attempts(run).stuck
+    stuck = _stuck(run, verdict)
     nature = nature_of(verdict.cause, verdict.shape.value if verdict.shape else "")
     again = _failed_before(run, verdict)
     change = _set(verdict.actions) is not None
@@ -49,7 +49,7 @@ def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Resta
     unusable = why_none(run, verdict.shape) if verdict.checkpoint is None else ""
     return Restart(
         decision=row.decision,
-        basis=_basis(row, run, verdict, unusable),
+        basis=_basis(row, run, verdict, (stuck, unusable)),
         tries=tries_left(nature, stuck),
         command=command,
         change=verdict.actions[0].text if verdict.actions and row.decision in {"after_change", "stop"} else None,
@@ -69,11 +69,18 @@ def _failed_before(run: Run, verdict: Verdict) -> bool:
     return any(tried.is_over(source, line=line, byte=byte, t_ns=t_ns) for source, line, byte, t_ns in places)
 
 
-def _basis(row: RestartRow, run: Run, verdict: Verdict, unusable: str) -> str:
-    tried = attempts(run)
+def _stuck(run: Run, verdict: Verdict) -> int:
+    """How many attempts got no further: one that saved a checkpoint did, wherever it died."""
+    tried, saved = attempts(run), verdict.checkpoint
+    first = tried.judged.first
+    return 1 if saved is not None and first is not None and saved.step > first else tried.stuck
+
+
+def _basis(row: RestartRow, run: Run, verdict: Verdict, known: tuple[int, str]) -> str:
+    tried, (stuck, unusable) = attempts(run), known
     reached = max((one.last for one in tried.every if one.last is not None), default=None)
     bound = verdict.identity.entity if verdict.identity is not None else None
-    words = row.says.replace("{stuck}", str(tried.stuck)).replace("{entity}", bound or "it")
+    words = row.says.replace("{stuck}", str(stuck)).replace("{entity}", bound or "it")
     words = words.replace("{reached}", "the start" if reached is None else f"step {reached}")
     anew = verdict.checkpoint is None and row.decision in {"as_is", "elsewhere"}
     return words + _ANEW.format(state="is usable" if unusable else "was found") if anew else words

@@ -92,15 +92,16 @@ class Attempts(Struct, frozen=True):
     def stuck(self) -> int:
         """How many attempts in a row, the judged one included, got no further than the first of them; at least 1.
 
-        One without a step is taken for one that got no further: nothing says that it did.
+        One without a step is taken for one that got no further: nothing says that it did. What an attempt reached is
+        lost where the next one began no later than it did.
         """
         count, furthest = 1, None
-        for one in self.every[: self.judged.number + 1]:
+        tried = self.every[: self.judged.number + 1]
+        for one, following in zip(tried, (*tried[1:], None), strict=True):
             gap = round((one.last - (one.first or 0)) / max(1, one.records - 1)) if one.last is not None else 0
-            if one.last is not None and (furthest is None or one.last > furthest + max(1, gap)):
-                count, furthest = 1, one.last
-            elif one is not self.every[0]:
-                count += 1
+            further = one.last is not None and (furthest is None or one.last > furthest + max(1, gap))
+            count = 1 if one is tried[0] or (further and _is_kept(one, following)) else count + 1
+            furthest = one.last if further else furthest
         return count
 
     def of(self, source: str, *, line: int | None = None, byte: int | None = None, t_ns: int | None = None) -> int:
@@ -139,6 +140,13 @@ class Attempts(Struct, frozen=True):
             return False
         told = self._told(source, line, byte, t_ns)
         return self.judged.ended if told is None else told < self.judged.number
+
+
+def _is_kept(one: Attempt, following: Attempt | None) -> bool:
+    """Whether the attempt after one went on from a later step; it counts as kept where nothing tells."""
+    if following is None or one.first is None or following.first is None:
+        return True
+    return following.first > one.first
 
 
 def _reached(cut: Cut, line: int | None, byte: int | None) -> bool:

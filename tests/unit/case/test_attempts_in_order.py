@@ -65,19 +65,33 @@ def test_a_loop_is_of_attempts_that_failed_up_to_the_one_that_is_judged() -> Non
 
 
 def stuck(*lasts: int | None) -> int:
-    return Attempts(tuple(one(n, 0 if last is not None else None, last) for n, last in enumerate(lasts))).stuck
+    """Each attempt begins a step after the one before."""
+    return Attempts(tuple(one(n, n if last is not None else None, last) for n, last in enumerate(lasts))).stuck
 
 
 def test_attempts_that_get_no_further_than_the_first_of_them_are_counted() -> None:
     assert stuck(95) == 1
     assert stuck(95, 95, 95) == 3
     assert stuck(95, 100) == 2  # within the distance of two records
+    assert stuck(95, 99) == 2
     assert stuck(95, 101) == 1
     assert stuck(95, 90, 101, 101) == 2
     assert stuck(95, None, None) == 3
     assert stuck(None, None) == 2
     assert stuck(None, 95, 95) == 2
     assert stuck(95, 99, 100, 100) == 4
+
+
+def test_what_an_attempt_reached_is_lost_where_the_next_one_begins_no_later() -> None:
+    def begun(*places: tuple[int | None, int]) -> int:
+        return Attempts(tuple(one(n, first, last) for n, (first, last) in enumerate(places))).stuck
+
+    assert begun((1, 90), (1, 120), (1, 90)) == 3
+    assert begun((1, 90), (1, 120), (2, 90)) == 2  # the second one saved
+    assert begun((1, 90), (1, 120)) == 1  # nothing tells yet what the judged one saved
+    assert begun((1, 90), (1, 120), (1, 150)) == 1
+    assert begun((1, 90), (None, 120), (1, 90)) == 2
+    assert begun((1, 90), (1, 120), (None, 90)) == 2
 
 
 def test_attempts_behind_the_one_that_is_judged_are_not_counted() -> None:

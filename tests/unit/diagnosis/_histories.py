@@ -69,9 +69,13 @@ class History:
     @property
     def stuck(self) -> int:
         """How many attempts at the end got no further than the first of them."""
-        count, furthest = 1, self.reached[0]
-        for step in self.reached[1:]:
-            count, furthest = (1, step) if step > furthest else (count + 1, furthest)
+        count, furthest = 0, -1
+        if self.reached[-1] // 50 * 50 > self.begins[-1]:
+            return 1  # it saved a checkpoint
+        for number, step in enumerate(self.reached):
+            lost = number and self.begins[number + 1 : number + 2] == (self.begins[number],)
+            count = count + 1 if lost or step <= furthest else 1
+            furthest = max(step, furthest)
         return count
 
     @property

@@ -56,6 +56,16 @@ def test_a_first_failure_leaves_the_tries_after_which_a_row_for_stuck_attempts_d
     assert (again.decision in {"stop", "after_change"}, again.tries) == (True, 0)
 
 
+def test_an_attempt_that_saved_a_checkpoint_got_further_wherever_it_died(tmp_path: Path) -> None:
+    for name, saves in (("saved", "saved checkpoint to checkpoints/step_150"), ("lost", "cleaning up")):
+        (place := tmp_path / name).mkdir()
+        text = (stuck("passing", 140, 140, 140).write(place) / "train.log").read_text()
+        before, found, after = text.rpartition("step=140")
+        (place / "train.log").write_text(before + saves.replace("150", "135") + "\n" + found + after)
+    assert decided(tmp_path / "saved").decision == "as_is"
+    assert decided(tmp_path / "lost").decision == "stop"
+
+
 def test_each_attempt_that_gets_no_further_takes_one_try(tmp_path: Path) -> None:
     assert decided(stuck("passing", 120, 120).write(tmp_path)).tries == 1
 
