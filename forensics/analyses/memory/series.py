@@ -74,7 +74,7 @@ def reach_of(form: Form, x: Floats, y: Floats, room: tuple[float, float] | None)
     start = form.onset if form.onset is not None and len(y) - form.onset >= 16 and form.kind == "slope" else form.warmup
     x, y = x[start:], y[start:]
     n = len(y)
-    slopes = sorted(line_of(x[cut:], y[cut:]).rise for cut in (0, n // 3, n // 2) if n - cut >= 4)
+    slopes = sorted(line_of(x[cut:], y[cut:]).rise for cut in (0, n // 3, n // 2))
     if form.kind == "staircase" and form.height and form.period:
         slopes = sorted([*slopes, form.height / form.period])
     slopes = [s for s in slopes if s > 0]

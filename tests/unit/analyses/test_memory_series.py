@@ -276,3 +276,8 @@ def test_a_first_sample_after_a_fall_that_lies_low_is_not_the_floor() -> None:
     teeth = [np.concatenate([[10.0 - low], 10 + np.linspace(0.2, 6, 29)]) for low in (0, 4, 0, 4, 0, 4, 0)]
     y = np.concatenate(teeth)
     assert form_of(np.arange(float(len(y))), y).kind == "sawtooth"
+
+
+@pytest.mark.parametrize("rise", [0.3, 3.0])
+def test_a_rise_that_ended_at_half_of_the_series_is_a_plateau_however_small(rise: float) -> None:
+    assert form_of(STEPS.astype(float), LEVEL + rise * np.minimum(STEPS / 500, 1)).kind == "plateau"

@@ -44,3 +44,10 @@ def test_four_grave_pauses_begin_where_chance_leaves_so_long_a_begin_free_once_i
 def test_a_rare_value_places_an_edge_that_quantiles_pass_over() -> None:
     values = np.array([1.0] * 4 + [2.0, 3.0, 3.0] * 16 + [2.0, 2.0, 3.0] * 16)
     assert sharpest_edge(values) == 4
+
+
+@pytest.mark.parametrize("shortest", [2, 8])
+def test_an_edge_needs_the_shortest_level_on_both_sides(shortest: int) -> None:
+    values = np.repeat([1.0, 2.0], [shortest, shortest + 1])
+    assert sharpest_edge(values, shortest) == shortest
+    assert sharpest_edge(values[:-2], shortest) is None

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.case.curves.loss import curves
-from forensics.case.joined.stores import _parted, counted, stores_of
+from forensics.case.joined.stores import _one_of_ranks, _parted, counted, stores_of
 from forensics.pipeline import Defaults, findings_of, ingest_run
 from forensics.rules.host.stores import stores_disagree
 from forensics.store.run import Run, run_of
@@ -278,3 +278,11 @@ def test_two_stores_part_after_five_records_alike_and_before_five_apart(alike: i
 def test_two_stores_that_agree_again_have_not_parted() -> None:
     equal = [True] * 5 + [False] * 5 + [True]
     assert not _parted(pl.DataFrame({"finite": [True] * len(equal), "equal": equal}))
+
+
+def test_a_file_of_one_of_several_ranks_is_not_left_out_for_one_that_names_none() -> None:
+    keeper, first, second = ("all.log", 0, None), ("a.log", 0, 0), ("b.log", 0, 1)
+    assert _one_of_ranks(keeper, first, [keeper, first, second])
+    assert not _one_of_ranks(keeper, first, [keeper, first])
+    assert not _one_of_ranks(second, first, [keeper, first, second])
+    assert not _one_of_ranks(keeper, keeper, [keeper, first, second])

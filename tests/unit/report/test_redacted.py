@@ -92,6 +92,12 @@ def test_a_host_by_which_a_writer_names_its_file_is_known(source: str, host: str
     assert host not in redacted(source, run(sources=(source,)))
 
 
+@pytest.mark.parametrize(("name", "short"), [("n7.corp.example", "n7"), ("7n.corp.example", None)])
+def test_a_host_is_known_by_its_first_name_unless_that_begins_as_a_number(name: str, short: str | None) -> None:
+    known = identities_of(run(sources=(f"tb/events.out.tfevents.1790000000.{name}.12.3.v2",))).hosts
+    assert set(known) == {name, *([short] if short else [])}
+
+
 @pytest.mark.parametrize("source", ["rank3_12.pt.trace.json", "logs/rank_3.log", "worker-1_7.pt.trace.json"])
 def test_a_rank_in_the_name_of_a_file_is_no_host(source: str) -> None:
     assert identities_of(run(sources=(source,))).hosts == ()
