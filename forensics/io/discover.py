@@ -28,6 +28,7 @@ _BEFORE = lazily(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
 _ATTEMPT = lazily(r"(?:attempt|restart)[_-]?(\d{1,6})", re.IGNORECASE)
 _LOCAL = lazily(r"\d{1,6}")
 _LOG = lazily(r"[^.]*|.*\.(?:log|txt|out|err|std(?:out|err))", re.IGNORECASE)
+_TABLE = lazily(r".*\.(?:csv|tsv|jsonl|ndjson)", re.IGNORECASE)
 
 
 class Discovery(Struct, frozen=True):
@@ -137,8 +138,9 @@ def _numbered(sources: list[Source]) -> list[Source]:
 
 
 def _processes(one: Source) -> list[re.Match[str]]:
-    is_log = one.rank is None and _LOG.fullmatch(one.path.rpartition("/")[2])
-    return list(_process().finditer(one.path)) if is_log else []
+    name = one.path.rpartition("/")[2]
+    of = ("process", "log") if _LOG.fullmatch(name) else ("process",) if _TABLE.fullmatch(name) else ()
+    return list(_process(of).finditer(one.path)) if of and one.rank is None else []
 
 
 @cache
@@ -148,8 +150,8 @@ def _words_before(what: str) -> frozenset[str]:
 
 
 @cache
-def _process() -> re.Pattern[str]:
-    words = "|".join(_words_before("process"))
+def _process(of: tuple[str, ...]) -> re.Pattern[str]:
+    words = "|".join(word for what in of for word in sorted(_words_before(what)))
     return re.compile(rf"(?i)(?:^|[^a-z0-9])(?:{words})[_.-]?(\d{{1,6}})(?=[/._-]|$)")
 
 

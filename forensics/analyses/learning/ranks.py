@@ -83,6 +83,7 @@ def shared_parted(run: Run) -> Iterator[Parted]:
     limits = run.threshold(Disagree)
     ways = {
         "weights_checksum": (_were_equal, _never_equal),
+        "param_norm": (_were_equal,),
         "grad_norm": (_were_equal,),
         "lr": (_were_equal, _set_apart),
     }

@@ -129,8 +129,8 @@ def _at_own_work(run: Run, source: str, frame: pl.DataFrame, idle: Union) -> pl.
     late = frame["waited"].fill_null(0).to_numpy()
     if not (late >= OWN_NS).any():
         return pl.Series("own", np.zeros(len(late), np.bool_))
-    busy = run.scan("spans").filter((pl.col("source") == source) & (is_call() | (pl.col("category") == "cpu_op")))
-    calls = busy.select("start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")).collect()
+    busy = spans(run, (pl.col("source") == source) & (is_call() | (pl.col("category") == "cpu_op")))
+    calls = busy.select("start_ns", "end_ns").collect()
     silent = _until(frame, idle) - idle.start - covered(union_of(calls), idle.start, _until(frame, idle))
     return pl.Series("own", (silent >= OWN_NS) & (silent * 2 >= late))
 

@@ -81,7 +81,7 @@ class Curve:
 
 
 #: What the rules about learning ask for; read together, as one pass over a large table is what costs.
-_TOGETHER = ("loss", "eval_loss", "grad_norm", "lr", "weights_checksum")
+_TOGETHER = ("loss", "eval_loss", "grad_norm", "lr", "weights_checksum", "param_norm")
 
 
 def curves(run: Run, name: str) -> tuple[Curve, ...]:

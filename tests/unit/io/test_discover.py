@@ -191,7 +191,9 @@ def test_ranks_and_attempts_come_from_the_path(tmp_path: Path) -> None:
         (("worker-0.log", "worker-1.log", "worker-3.log"), [0, 1, 3]),  # one left no file
         (("worker-0.log", "worker-7.log"), [None, None]),
         (("worker-0.log",), [None]),
-        (("worker-0.csv", "worker-1.csv"), [None, None]),
+        (("proc0.csv", "proc1.csv", "proc2.jsonl"), [0, 1, None]),
+        (("worker-0.csv", "worker-1.csv"), [None, None]),  # a table of a worker may be that of a data loader
+        (("proc0.pt", "proc1.pt"), [None, None]),
         (("coworker0.log", "coworker1.log"), [None, None]),
     ],
 )

@@ -95,6 +95,27 @@ def test_a_gradient_norm_that_all_ranks_shared_and_no_longer_do_names_the_rank(
     assert verdict.culprits == ((2,) if cause else ())
 
 
+@pytest.mark.parametrize(
+    ("apart", "shard", "cause"), [(0.04, 0.0, "ranks_parted"), (0.0, 0.0, ""), (0.0, 0.1, "")],
+    ids=["parted", "equal", "norms of shards"],
+)  # fmt: skip
+def test_a_norm_of_the_weights_that_all_ranks_shared_and_no_longer_do_names_the_rank(
+    tmp_path: Path, apart: float, shard: float, cause: str
+) -> None:
+    files = {
+        f"proc{rank}.csv": "it,loss,weight_norm\n"
+        + "".join(
+            f"{n},{noisy(falling(2.0, 1.0), 0.03, rank)(n):.5f},"
+            f"{(4 + n / 100) * (1 + shard * rank + apart * (n >= 60 and rank == 2)):.6f}\n"
+            for n in range(1, 121)
+        )
+        for rank in range(4)
+    }
+    verdict = report(written(tmp_path, files)).verdict
+    assert verdict.cause == cause
+    assert (verdict.culprits, verdict.onset.step) == (((2,), 60) if cause else ((), None))
+
+
 @pytest.mark.parametrize(("own", "cause"), [(3e-5, "ranks_parted"), (3e-4, "")])
 def test_a_learning_rate_that_one_rank_has_alone_names_the_rank(tmp_path: Path, own: float, cause: str) -> None:
     files = {
