@@ -15,6 +15,7 @@ from forensics.case.end_markers import ends_the_log, last_lines
 from forensics.case.errors._failure import ANY, Failure, merged
 from forensics.case.errors.exits import NONZERO, Exit, exits
 from forensics.case.errors.kinds import EXIT_RECORD, Weight, attributes, of_exception, of_line, of_lone_line
+from forensics.case.errors.named import rank_named
 from forensics.dialects.prefixes import split
 from forensics.knowledge.errors import final, telling
 from forensics.knowledge.signals import signal_of
@@ -63,7 +64,6 @@ def _judged(run: Run) -> Iterator[Failure]:
     events = _events(run)
     ends = tuple(exits(run).by_rank.values())
     raised = _raised_by(events, ends)
-    of_process = {str(end.pid): end.rank for end in ends}
     of_place = _alone((end.source, end.line, end.rank) for end in ends)
     told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
     for row in events.iter_rows(named=True):
@@ -83,9 +83,7 @@ def _judged(run: Run) -> Iterator[Failure]:
             t_ns=row["t_ns"],
             rank=own
             if own is not None
-            else _rank_of_block(
-                row, block, of_process.get(attrs.get("pid", ""), of_place.get((row["source"], row["line"])))
-            ),
+            else _rank_of_block(row, block, _first(rank_named(run, attrs), of_place.get((row["source"], row["line"])))),
             step=row["step"],
             code=row["code"],
             shape=shape,
@@ -102,6 +100,10 @@ def _judged(run: Run) -> Iterator[Failure]:
             caught="caught" in attrs,
             head=int(attrs["head_line"]) if attrs.get("head_line", "").isdigit() else None,
         )
+
+
+def _first(*ranks: int | None) -> int | None:
+    return next((rank for rank in ranks if rank is not None), None)
 
 
 def _raised_by(events: pl.DataFrame, ends: Sequence[Exit]) -> dict[tuple[str, int, str], int]:

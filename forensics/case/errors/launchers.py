@@ -85,7 +85,7 @@ def group_ends(run: Run) -> tuple[GroupEnd, ...]:
     restarts = rows.filter(code.is_in(again)).select("source", "line").rows()
     by_place = {(end.source, end.line): end for end in (*lines, *roots)}
     ends = [by_place[place] for place in sorted(by_place)]
-    single = _highest_rank(run) < _NODE_RANKS
+    single = highest_rank(run) < _NODE_RANKS
     return tuple(_told(end, ends, told, restarts, single=single) for end in ends)
 
 
@@ -128,7 +128,8 @@ def _deciding(run: Run, tried: Attempts, ends: Sequence[GroupEnd]) -> GroupEnd |
     return None if trained or finished or over else found
 
 
-def _highest_rank(run: Run) -> int:
+def highest_rank(run: Run) -> int:
+    """Give the highest rank that a record or an event names, 0 where none does."""
     highest = [run.scan(table).select(pl.col("rank").max()).collect().item() for table in ("events", "metrics")]
     return max((rank for rank in highest if rank is not None), default=0)
 

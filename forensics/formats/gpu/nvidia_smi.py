@@ -30,6 +30,8 @@ _TIME = lazily(r"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
 _INDEX = ("index", "gpu_index", "gpu_id", "gpu")
 _IDS = (*_INDEX, "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "serial", "gpu_serial")
 _NO_METRICS = lazily(r"timestamp|count|name|gpu_name|vbios_version|inforom\..*|driver_version|display_.*|pci\..*|pid")
+#: The columns that say the same in every row, and what their facts are called.
+_STATED = {"name": "name", "gpu_name": "name", "pci.bus_id": "pci.bus_id", "gpu_bus_id": "pci.bus_id"}
 _MIB = {"KiB": 1 / 1024, "MiB": 1.0, "GiB": 1024.0, "TiB": 1048576.0}
 _NOT_MEASURED = frozenset({"", "n/a", "[n/a]", "[not supported]", "not supported", "[not found]"})
 _SWITCHES = {"Active": 1.0, "Not Active": 0.0, "Enabled": 1.0, "Disabled": 0.0}
@@ -78,7 +80,7 @@ class _Devices(Struct):
 
 @ingester(
     "nvidia_smi_csv",
-    version=2,
+    version=3,
     sniff=Sniff(glob=("*.csv", "*smi*", "*gpu*", "*nvidia*", "*.log", "*.txt", "*.out")),
     emits=("metrics", "facts"),
 )
@@ -86,7 +88,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one log; raises `NotMine` when the first lines are neither its header nor rows with units."""
     header = _sniff(opened)
     rows, devices = MetricRows(out, limits), _Devices()
-    models: dict[int, str] = {}
+    models: dict[tuple[int, str], str] = {}
     seq = lost = 0
     for line in lines_of(opened):
         cells = _cells(line.text)
@@ -112,7 +114,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
             _model(cells, header, device, models)
             seq += 1
     rows.close()
-    write_facts(out, ((f"gpu.{device}.name", name, "env") for device, name in models.items()))
+    write_facts(out, ((f"gpu.{device}.{what}", said, "env") for (device, what), said in models.items()))
     out.format("nvidia-smi csv without a header" if header.bare else "nvidia-smi csv")
     settle(opened, out, records=seq, lost_bytes=lost, reason="lines that do not fit the columns")
 
@@ -202,9 +204,9 @@ def _row(cells: Sequence[str], header: _Header, device: int, at: At, rows: Metri
             rows.add(at, f"gpu.{device}.{name}", None)
 
 
-def _model(cells: Sequence[str], header: _Header, device: int, models: dict[int, str]) -> None:
-    if device in models or len(models) >= _DEVICES:
+def _model(cells: Sequence[str], header: _Header, device: int, models: dict[tuple[int, str], str]) -> None:
+    if len(models) >= _DEVICES:
         return
     for name, cell in zip(header.names, cells, strict=True):
-        if name in {"name", "gpu_name"} and cell:
-            models[device] = cell[:200]
+        if name in _STATED and cell:
+            models.setdefault((device, _STATED[name]), cell[:200])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from forensics.case.errors.exits import exits
+from forensics.analyses.hang.complaints import complaints
 from forensics.case.errors.failures import Failure, failures, standing
 from forensics.case.errors.kinds import Weight, death_of
 from forensics.case.errors.raised import raised_in
@@ -63,18 +63,17 @@ def uncaught_exception(run: Run) -> Findings:
 def _fault(run: Run, own: tuple[Failure, ...], known: ErrorLine | None) -> tuple[str, tuple[int, ...]]:
     """Give the fault of a device or a link that a line of the host proves, and the rank that it names.
 
-    Where the line names no process of the launcher's list, it is the device of the one rank that failed by itself.
+    Where the line names no process or device that is known, it is that of the one rank that failed by itself, or that
+    alone complains of no peer.
     """
     clue, hit = (known.clue, known.compiled.search(own[0].quote)) if known is not None else (None, None)
     if clue is None or hit is None or clue.by != "host" or not clue.holds(hit):
         return "", ()
     named = hit.groupdict()
     place = f" ({named['pci']})" if named.get("pci") else ""
-    pid = named.get("pid") or ""
-    ends = exits(run).by_rank.values()
-    ranks = tuple(sorted(end.rank for end in ends if end.pid is not None and str(end.pid) == pid))
-    alone = ranks_of(own)
-    return f"{clue.words}{place}, by the log of its host", ranks or (alone if len(alone) == 1 else ())
+    victims = complaints(run).victims
+    alone = ranks_of(own) or (tuple(world(run) - victims) if victims else ())
+    return f"{clue.words}{place}, by the log of its host", alone if len(alone) == 1 else ()
 
 
 def _alike(one: Failure, other: Failure) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.last_seen import last_seen, stands_at
 from forensics.case.errors.exits import NONZERO
+from forensics.case.errors.failures import Failure
 from forensics.case.last_steps import last_step
 from forensics.case.rank_spans import ranks_text
 from forensics.knowledge.causes import causes
+from forensics.knowledge.errors import clues
 from forensics.rules.hang.clue import RANKS
 from forensics.rules.hang.decide import Decision, decision
 from forensics.rules.kit import Findings, Onset, Run, Shape, rule
@@ -22,7 +24,7 @@ def culprit(run: Run) -> Findings:
     """Name the culprit of a failure of several ranks."""
     found = decision(run)
     own = complaints(run).own
-    if found is None or any(own[r].shape in _TOLD_ELSEWHERE for r in found.ranks if r in own):
+    if found is None or any(_told_elsewhere(own[r]) for r in found.ranks if r in own):
         return
     seen = last_seen(run)
     step = max((s for r in found.ranks if r in seen and (s := seen[r].step) is not None), default=None)
@@ -44,6 +46,11 @@ def culprit(run: Run) -> Findings:
         next=("forensics hang RUN",),
         decides=True,
     )
+
+
+def _told_elsewhere(failure: Failure) -> bool:
+    """Whether a rule of its own says it better: of a fault of a device the line of its host names the kind."""
+    return failure.shape in _TOLD_ELSEWHERE or failure.code in {line.id for line, _ in clues("host")}
 
 
 def title_of(found: Decision) -> str:

@@ -12,8 +12,8 @@ import polars as pl
 from forensics.analyses.hang.differs import Signature, differing, kind_cause, slip_by_steps
 from forensics.analyses.hang.last_seen import WAITS, last_seen
 from forensics.analyses.hang.lines import matching
-from forensics.case.errors.exits import exits
 from forensics.case.errors.kinds import attributes
+from forensics.case.errors.named import rank_named
 from forensics.case.rank_spans import listed, ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.knowledge import errors
@@ -59,15 +59,13 @@ _OF_RANK = 3.0
 @gives_clues("HNG017 host-lines", "events")
 def host_lines(run: Run) -> Iterator[Clue]:
     """One clue for each kind of fault and rank."""
-    pids = {e.pid: e.rank for e in exits(run).by_rank.values()}
     seen: set[tuple[str, int | None]] = set()
     for line, clue in errors.clues("host"):
         for row, hit in matching(run, line.compiled, *line.needles):
             if not clue.holds(hit):
                 continue
-            pid = hit.groupdict().get("pid") or ""
-            rank = pids.get(int(pid)) if pid.isdigit() else None
-            rank = rank if rank is not None else row["rank"]
+            known = rank_named(run, {name: said or "" for name, said in hit.groupdict().items()})
+            rank = known if known is not None else row["rank"]
             if (clue.cause, rank) not in seen:
                 seen.add((clue.cause, rank))
                 named, whose = ((rank,), f" on rank {rank}") if rank is not None else ((), "")

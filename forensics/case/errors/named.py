@@ -1,0 +1,82 @@
+"""What the launcher, the library and the driver call a rank: the number of its process, and the place of its device.
+
+The kernel and the driver know no ranks: `Killed process 90216`, `Xid (PCI:0000:5d:00): 79, pid=7713`. Other lines
+of the run say whose they are. Where two ranks were told by one name, as on two hosts, it stands for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import polars as pl
+
+from forensics.case.errors.exits import exits
+from forensics.case.errors.kinds import attributes
+from forensics.case.errors.launchers import highest_rank
+from forensics.knowledge.errors import telling
+from forensics.patterns import lazily
+from forensics.store.run import Run, derived
+
+#: Domain, bus and device of a place on the PCI bus, as the driver prints it; NCCL prints no separators.
+_PLACE = lazily(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.[0-7])?")
+_BARE = lazily(r"[0-9a-f]{1,12}")
+#: The fact that the log of the devices states of each: its place on the bus.
+_BUS = r"^gpu\.(\d+)\.pci\.bus_id$"
+
+
+@derived
+def ranks_named(run: Run) -> Mapping[str, int]:
+    """The rank of each process, by its number, and of each device, by its place on the bus (`5d:00`)."""
+    return _certain((*_processes(run), *_devices(run)))
+
+
+def rank_named(run: Run, attrs: Mapping[str, str]) -> int | None:
+    """Give the rank of the process, else of the device, that an event names."""
+    known = ranks_named(run)
+    return known.get(attrs.get("pid", ""), known.get(place_of(attrs.get("pci", ""))))
+
+
+def place_of(text: str) -> str:
+    """Give bus and device of a place on the PCI bus, empty where it is none; hosts count domains in several ways."""
+    low = text.strip().lower()
+    if hit := _PLACE.fullmatch(low):
+        return f"{int(hit[2], 16):02x}:{int(hit[3], 16):02x}"
+    if _BARE.fullmatch(low):
+        number = int(low, 16) >> 4
+        return f"{number >> 8 & 0xFF:02x}:{number & 0xFF:02x}"
+    return ""
+
+
+def _processes(run: Run) -> Iterator[tuple[str, int]]:
+    yield from ((str(end.pid), end.rank) for end in exits(run).by_rank.values() if end.pid is not None)
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("process_of_rank"))).select("attrs").collect()
+    told = [attributes(attrs) for (attrs,) in rows.iter_rows()]
+    world = max((int(one.get("nranks", 0)) for one in told), default=0)
+    single = _once(told) > highest_rank(run)
+    for one in told:
+        # a communicator of a part of the job counts its own ranks
+        whole = one.get("comm_rank") if one.get("nranks") == str(world) else None
+        rank = one.get("rank", whole or (one.get("local_rank") if single else None))
+        if rank is not None:
+            yield from ((name, int(rank)) for name in (one.get("pid", ""), place_of(one.get("bus_id", ""))) if name)
+
+
+def _once(told: Iterable[Mapping[str, str]]) -> int:
+    """How many local ranks were told, 0 where one came twice: the job has more than one node, or more than one try."""
+    local = [one["local_rank"] for one in told if "local_rank" in one]
+    return len(local) if len(local) == len(set(local)) else 0
+
+
+def _devices(run: Run) -> Iterator[tuple[str, int]]:
+    """Give the places of the devices of a host, where the job has one rank for each of them."""
+    facts = run.scan("facts").filter(pl.col("key").str.contains(_BUS)).select("key", "value").unique().collect()
+    places = [(place_of((value or "").strip('"')), int(key.split(".")[1])) for key, value in facts.iter_rows()]
+    if len(places) == highest_rank(run) + 1:
+        yield from (one for one in places if one[0])
+
+
+def _certain(pairs: Iterable[tuple[str, int]]) -> Mapping[str, int]:
+    found: dict[str, set[int]] = {}
+    for name, rank in pairs:
+        found.setdefault(name, set()).add(rank)
+    return {name: next(iter(ranks)) for name, ranks in found.items() if len(ranks) == 1}

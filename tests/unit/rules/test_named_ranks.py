@@ -1,0 +1,91 @@
+"""The rank of a process or a device that a line of the kernel or the driver names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forensics.api import triage
+from forensics.case.errors.named import place_of
+
+_STEPS = "".join(f"step {n} | loss {2 + 3 / n:.4f} | lr 3.0e-04\n" for n in range(1, 30))
+_SPAWNED = "[INFO] [launch.py:256:main] process {pid} spawned with command: ['/py', 'tune.py', '--local_rank={r}']\n"
+_KILLED = "[9000.1] Out of memory: Killed process {pid} (python) total-vm:412331204kB, anon-rss:128833120kB, UID:0\n"
+_XID = (
+    "[Tue May  6 07:09:00 2031] NVRM: Xid (PCI:0000:5d:00): 79, pid=77130, name=python3, GPU has fallen off the bus.\n"
+)
+
+
+def _culprits(folder: Path, **files: str) -> tuple[int, ...]:
+    for name, text in files.items():
+        (folder / f"{name}.txt").write_text(text)
+    return tuple(triage(folder).verdict.culprits)
+
+
+def _spawned(*pids: int, first: int = 0) -> str:
+    return "".join(_SPAWNED.format(r=r, pid=pid) for r, pid in enumerate(pids, first))
+
+
+@pytest.mark.parametrize(
+    ("pids", "ranks"), [((9000, 9001, 9002), (1,)), ((9000, 9005, 9002), ())], ids=["its own", "another process"]
+)
+def test_a_process_that_the_kernel_killed_is_that_of_its_rank(
+    pids: tuple[int, ...], ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    assert _culprits(tmp_path, train=_spawned(*pids) + _STEPS, kern=_KILLED.format(pid=9001)) == ranks
+
+
+def test_local_ranks_of_two_nodes_name_no_rank(tmp_path: Path) -> None:
+    both = _spawned(9000, 9001) + _spawned(8000, 8001)
+    assert _culprits(tmp_path, train=both + _STEPS, kern=_KILLED.format(pid=9001)) == ()
+
+
+def test_a_worker_of_ray_is_named_by_its_process(tmp_path: Path) -> None:
+    told = "".join(
+        f"(Trainable pid=5) - (node_id=a, ip=10.0.0.{r}, pid={70 + r}) world_rank={r}, local_rank=0\n" for r in range(3)
+    )
+    died = (
+        "(raylet) node_manager.cc:3064: 1 Workers (tasks / actors) killed due to memory pressure (OOM)\n"
+        "Traceback (most recent call last):\n"
+        '  File "tune.py", line 9, in <module>\n'
+        "    ray.get(future)\n"
+        "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n"
+        "Memory on the node (IP: 10.0.0.2, ID: b) where the task (actor ID: 7, name=W, pid=72, memory used=9GB)"
+        " was running was 119.81GB / 124.00GB (0.966), which exceeds the memory usage threshold of 0.95.\n"
+    )
+    assert _culprits(tmp_path, train=told + _STEPS + died) == (2,)
+
+
+_RANK = "comm 0x5 rank {r} nranks {of} cudaDev 0 nvmlDev 0 busId {bus}000 commId 0xab"
+_INIT = "n1:{pid}:9 [0] NCCL INFO " + _RANK + " - Init COMPLETE\n"
+_BUSES = ("19", "3b", "4c", "5d")
+
+
+@pytest.mark.parametrize(("part", "ranks"), [(False, (3,)), (True, ())], ids=["the job's", "a part's"])
+def test_a_device_is_that_of_the_rank_whose_communicator_names_it(
+    part: bool, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    told = "".join(_INIT.format(r=r, of=4, pid=500 + r, bus=bus) for r, bus in enumerate(_BUSES))
+    if part:  # a communicator of a larger job's part counts its own ranks
+        told += _INIT.format(r=9, of=16, pid=900, bus="77")
+    assert _culprits(tmp_path, train=told + _STEPS, dmesg=_XID) == ranks
+
+
+@pytest.mark.parametrize(("ranks", "named"), [(4, (3,)), (2, ())], ids=["one for each device", "fewer ranks"])
+def test_a_device_is_that_of_the_rank_with_its_index_where_each_has_one(
+    ranks: int, named: tuple[int, ...], tmp_path: Path
+) -> None:
+    table = "index, pci.bus_id, name\n" + "".join(
+        f"{n}, 00000000:{bus.upper()}:00.0, H100\n" for n, bus in enumerate(_BUSES)
+    )
+    told = "".join(f"[rank{n % ranks}]: {line}\n" for n, line in enumerate(_STEPS.splitlines()))
+    assert _culprits(tmp_path, train=told, gpus=table, dmesg=_XID) == named
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("0000:5d:00", "5d:00"), ("00000000:5D:00.0", "5d:00"), ("5d000", "5d:00"), ("100000", "00:00"), ("python", "")],
+)
+def test_a_place_on_the_bus_is_read_in_every_spelling(text: str, place: str) -> None:
+    assert place_of(text) == place
