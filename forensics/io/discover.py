@@ -15,7 +15,7 @@ from forensics.io.local_ranks import with_global_ranks
 from forensics.io.places.local import unicode_path
 from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Found, Place, Seen
-from forensics.io.tables import table_rows
+from forensics.io.rank_words import words_before
 from forensics.model import EMPTY, UNREADABLE, FileCoverage, Issue, Source
 from forensics.patterns import lazily
 from forensics.values import replace
@@ -118,7 +118,7 @@ def _source(seen: Seen) -> Source:
 def _rank_in(part: str) -> int | None:
     for match in _RANK.finditer(part):
         before = _BEFORE.search(part[: match.start() + 1])
-        if before is None or before[1].lower() not in _words_before("other"):
+        if before is None or before[1].lower() not in words_before("other"):
             return int(match[1])
     return None
 
@@ -144,14 +144,8 @@ def _processes(one: Source) -> list[re.Match[str]]:
 
 
 @cache
-def _words_before(what: str) -> frozenset[str]:
-    """The words before a number that tells the process, or before a rank that is none (`ranks.tsv`)."""
-    return frozenset(word for before, word, _ in table_rows("forensics.io", "ranks.tsv") if before == what)
-
-
-@cache
 def _process(of: tuple[str, ...]) -> re.Pattern[str]:
-    words = "|".join(word for what in of for word in sorted(_words_before(what)))
+    words = "|".join(sorted(words_before(*of)))
     return re.compile(rf"(?i)(?:^|[^a-z0-9])(?:{words})[_.-]?(\d{{1,6}})(?=[/._-]|$)")
 
 

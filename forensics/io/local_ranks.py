@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from forensics.errors import InputError
 from forensics.io.places.place import Place
+from forensics.io.rank_words import words_before
 from forensics.model import Source
 from forensics.patterns import lazily
 from forensics.values import replace
@@ -21,7 +22,11 @@ _FOLDER = lazily(r"^(?P<node>(?:.*/)?(?:attempt|restart)[_-]?\d{1,6})/(?P<local>
 _TAG = lazily(rb"(?:\[rank(?=\d{1,6}\])|\bGLOBAL_RANK: )(\d{1,6})\b")
 #: A program's own `rank=11`; it may also be the rank of a matrix, so one folder is not enough to believe it.
 _WORD = lazily(rb"(?<![A-Za-z_\d])rank ?[=:] ?(\d{1,6})\b")
-_TASK = lazily(r"^(?P<base>(?:.*/)?[^/]*[-_.])(?P<task>\d{1,6})\.(?:log|out|err|txt)$")
+#: The same in a sentence (`world 3 rank 1`), of which a file of one task has no two.
+_SPOKEN = lazily(rb"(?<![\w-])rank[ =:]{1,3}(\d{1,6})\b")
+#: The file of a task, and of which kind it is where it is no log.
+_TASK = lazily(r"^(?P<base>(?:.*/)?[^/]*[-_.])(?P<task>\d{1,6})\.(?:log|out|err|txt|(?P<table>csv|tsv|jsonl))$")
+_LAST_WORD = lazily(r"([a-z]+)[^a-z]*$", re.IGNORECASE)
 _LOG = lazily(r"\.(?:log|out|err|txt)$")
 #: Slurm's launcher names the tasks whose end it tells.
 _SRUN = lazily(rb"srun: error: [^\s:]{1,255}:? tasks? ([\d,-]{1,255}):")
@@ -42,36 +47,57 @@ def with_global_ranks(place: Place, sources: Sequence[Source]) -> list[Source]:
 
 
 def _with_tasks(place: Place, sources: Sequence[Source]) -> list[Source]:
-    families: dict[str, dict[int, list[Source]]] = {}
+    families: dict[tuple[str, str], dict[int, list[Source]]] = {}
     for source in sources:
         if source.rank is None and (found := _TASK.match(source.path)) is not None:
-            families.setdefault(found["base"], {}).setdefault(int(found["task"]), []).append(source)
-    families = {base: tasks for base, tasks in families.items() if max(tasks) == len(tasks) - 1 > 0}
+            families.setdefault((found["base"], found["table"] or ""), {}).setdefault(int(found["task"]), []).append(
+                source
+            )
+    families = {name: tasks for name, tasks in families.items() if max(tasks) == len(tasks) - 1 > 0}
     numbered = {source.path for tasks in families.values() for own in tasks.values() for source in own}
     beside: dict[str, list[Source]] = {}
     for source in sources:
         if families and source.path not in numbered and _LOG.search(source.path):
             beside.setdefault(_folder_of(source.path), []).append(source)
-    steps = [tasks for base, tasks in families.items() if _is_step(place, tasks, beside.get(_folder_of(base), ()))]
-    ranks = {source.path: task for tasks in steps for task, files in tasks.items() for source in files}
+    logs = {name: tasks for name, tasks in families.items() if not name[1]}
+    steps = {n: len(tasks) for n, tasks in logs.items() if _is_step(place, tasks, beside.get(_folder_of(n[0]), ()))}
+    # what the tasks of a step wrote beside their logs is numbered as these are
+    sizes = {(_folder_of(base), count) for (base, _), count in steps.items()}
+    whole = [
+        tasks
+        for (base, table), tasks in families.items()
+        if (base, table) in steps or ((_folder_of(base), len(tasks)) in sizes and not _counts_other(base))
+    ]
+    ranks = {source.path: task for tasks in whole for task, files in tasks.items() for source in files}
     return [replace(source, rank=ranks[source.path]) if source.path in ranks else source for source in sources]
+
+
+def _counts_other(base: str) -> bool:
+    """Whether the word before the number counts something else than processes (`ranks.tsv`)."""
+    word = _LAST_WORD.search(base.rpartition("/")[2])
+    return word is not None and word[1].lower() in words_before("counts", "other")
 
 
 def _is_step(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Sequence[Source]) -> bool:
     """Whether numbered files are those of the tasks of one step, of which `beside` may hold the launcher's log.
 
     Tags name the tasks. Each job of an array prints the tag of rank 0 into its file, the one numbered 0 too: it proves
-    a step where no other file has a byte. Without tags srun's own log does, where it names these tasks.
+    a step where no other file has a byte. Without tags what two files and more say of their rank does, where none says
+    that of another; so does srun's own log, where it names these tasks.
     """
     files = sorted(((source, task) for task, own in tasks.items() for source in own), key=lambda f: -f[0].size_bytes)
     told: set[tuple[int, int]] = set()
+    spoken: set[tuple[int, int]] = set()
     for source, task in files[:_MOST_FILES]:
         data = _ends(place, source)
         if _AGENT in data:
             return False
         told |= {(int(tag), task) for tag in _TAG.findall(data)}
+        spoken |= {(int(tag), task) for tag in _SPOKEN.findall(data)}
     if any(tag != task for tag, task in told):
         return False
+    if not told and len(spoken) >= _ENOUGH and all(said == task for said, task in spoken):
+        return True
     if any(task for _, task in told) or (told and all(source.size_bytes == 0 for source, task in files if task)):
         return True
     named = [n for source in beside[:_MOST_FILES] for cell in _SRUN.findall(_ends(place, source)) for n in _spans(cell)]

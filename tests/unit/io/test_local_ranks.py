@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from forensics.io.discover import discover
 
 
@@ -103,3 +105,25 @@ def test_a_task_that_is_torchruns_agent_speaks_for_a_node(tmp_path: Path) -> Non
 def test_numbers_with_a_gap_are_no_tasks(tmp_path: Path) -> None:
     files = {f"slurm-7_{n}.out": f"[rank{n}]: Traceback\n" for n in (0, 2)}
     assert list(made(tmp_path, files).values()) == [None, None]
+
+
+_SAYS = "world 3 rank {} iters 100\n"
+
+
+def test_what_two_tasks_say_of_their_rank_proves_the_numbers_of_all(tmp_path: Path) -> None:
+    files = {f"trainer_0{n}.txt": _SAYS.format(n) if n < 2 else "step 1\n" for n in range(3)}
+    beside = {f"stacks_0{n}.txt": "Thread\n" for n in range(3)} | {f"timing.{n}.jsonl": "{}\n" for n in range(3)}
+    other = {f"epoch_{n}.csv": "a,b\n" for n in range(3)} | {f"part.{n}.jsonl": "{}\n" for n in range(2)}
+    found = made(tmp_path, files | beside | other)
+    assert {name: rank for name, rank in found.items() if rank is not None} == {
+        name: n for stem in ("trainer_0{}.txt", "stacks_0{}.txt", "timing.{}.jsonl")
+        for n in range(3) for name in (stem.format(n),)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("said", [(1, 2), (0, 0), (0, None)], ids=["of others", "all of one", "one alone"])
+def test_numbers_that_are_not_what_tasks_say_of_their_rank_are_none(
+    said: tuple[int | None, ...], tmp_path: Path
+) -> None:
+    files = {f"run_{n}.log": "step 1\n" if rank is None else _SAYS.format(rank) for n, rank in enumerate(said)}
+    assert set(made(tmp_path, files).values()) == {None}
