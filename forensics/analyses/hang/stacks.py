@@ -168,7 +168,8 @@ def _dumped(run: Run) -> dict[int, Stack]:
         run.scan("stack_frames")
         .filter(pl.col("rank").is_not_null())
         .with_columns(
-            main=pl.col("thread_name").str.contains(r"(?i)^MainThread$").fill_null(value=False),
+            # faulthandler names no thread; the main one alone runs a script
+            main=pl.coalesce(pl.col("thread_name").str.contains(r"(?i)^MainThread$"), pl.col("function") == "<module>"),
             native=pl.col("kind").eq("native").fill_null(value=False),
         )
         .group_by("source", "rank", "seq")

@@ -102,6 +102,16 @@ def test_a_dump_of_no_known_rank_has_a_number_that_no_rank_has() -> None:
     assert stack.rank == -1
 
 
+@pytest.mark.parametrize(("named", "function"), [(None, "fetch"), ("MainThread", "watch")], ids=["no names", "named"])
+def test_the_main_thread_of_a_dump_without_names_is_the_one_that_runs_the_script(
+    named: str | None, function: str
+) -> None:
+    watch = [row | {"thread_name": named, "seq": 0} for row in frames(0, "watch", "run")]
+    script = [row | {"thread_name": named and "Thread-1", "seq": 1} for row in frames(0, "fetch", "<module>")]
+    rows = pl.DataFrame([*watch, *script], schema_overrides={"thread_name": pl.String})
+    assert stacks(run(stack_frames=rows))[0].frames[0].function == function
+
+
 def test_the_prefix_tree_tells_who_has_and_who_lacks_a_frame() -> None:
     rows = [*frames(0, "all_reduce", "main"), *frames(1, "fetch", "main"), *frames(2, "all_reduce", "main")]
     tree = prefix_tree(stacks(run(stack_frames=pl.DataFrame(rows))))
