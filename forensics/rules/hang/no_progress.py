@@ -22,6 +22,7 @@ from forensics.rules.hang.clue import RANKS
 from forensics.rules.hang.decide import decision
 from forensics.rules.kit import (
     Evidence,
+    EvidenceRole,
     Finding,
     Findings,
     Locator,
@@ -119,6 +120,7 @@ def log_silence(run: Run, cfg: Silence) -> Findings:
         stop = next((f for f in stops if f.source == row["source"] and f.at > (row["line"] or 0)), None)
         if stop is not None and _gap_s(row, stop) > max(cfg.silence_s, cfg.intervals * _usual_s(row)):
             told = _finding(row, of_failure(stop), _gap_s(row, stop), missed(run), sure=True)
+            told = _explained(told, [f for f in found if f.source == stop.source and row["line"] < f.at < stop.at])
             yield told if _gap_s(row, stop) > cfg.surely_s else replace(told, severity=Severity.WARNING)
             return
     if not any(f.source in records["source"] for f in stops):
@@ -215,6 +217,16 @@ def _finding(row: dict[str, Any], end: Evidence, gap_s: float, absent: tuple[int
         confidence="medium" if sure else "low",
         numbers={"gap_s": gap_s, "usual_s": usual_s},
     )
+
+
+def _explained(told: Finding, between: Sequence[Failure]) -> Finding:
+    """Add what a library reported of peers or links between the last record and the end: it says why nothing came."""
+    first = next((f for f in between if f.shape == "hang" and f.weight == Weight.TIMEOUT), None)
+    if first is None:
+        return told
+    said = replace(of_failure(first), role=EvidenceRole.RELATED)
+    because = f"{told.because.partition(', and ')[0]}, and a library reported this before the job ended"
+    return replace(told, because=because, evidence=(*told.evidence, said), cause=first.cause)
 
 
 def _no_reaction(run: Run, stops: Sequence[Failure], records: pl.DataFrame, cfg: Silence) -> Findings:

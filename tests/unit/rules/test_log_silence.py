@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import polars as pl
+from pathlib import Path
 
+import polars as pl
+import pytest
+
+from forensics.api import triage
+from forensics.pipeline import ingest_bytes, report_of
 from forensics.rules.hang import no_progress
 from forensics.store.run import run_of
 
@@ -20,3 +25,36 @@ def test_a_step_is_its_first_record_and_a_line_counts_once_in_whatever_order_the
     )
     assert found.rows() == [("a.log", 7, 2, 20 * S, 10.0, 3), ("b.log", 3, 3, 40 * S, 20.0, 3)]
     assert no_progress._records(run, 4).is_empty()
+
+
+_STEP = "2031-05-06 07:{:02d}:{:02d} step {} loss {:.3f}\n"
+_LINK = (
+    "n1:55:56 [1] net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.4.0.11<41231> with status={} opcode=0\n"
+)
+_LIMIT = "slurmstepd: error: *** JOB 7 ON n0 CANCELLED AT 2031-05-06T12:00:21 DUE TO TIME LIMIT ***\n"
+
+
+@pytest.mark.parametrize(("said", "cause"), [(_LINK.format(12), "fabric_fault"), ("", "silent_stall")])
+def test_what_a_library_reports_before_a_silence_is_its_cause(said: str, cause: str) -> None:
+    steps = "".join(_STEP.format(n // 6, n * 10 % 60, n, 2 + 3 / n) for n in range(1, 60))
+    verdict = report_of(ingest_bytes("slurm-7.out", (steps + said + _LIMIT).encode())).verdict
+    assert (verdict.shape, verdict.cause, verdict.onset.step) == ("hang", cause, 59)
+
+
+@pytest.mark.parametrize(
+    ("last", "cause"),
+    [
+        ("ERROR timed out after 1800 s waiting for the others at the end of step 59", "never_entered"),
+        ("ERROR gave up waiting for rank 1", "never_entered"),
+        ("WATCHDOG no step finished in the last 600 s, giving up", "never_entered"),
+        ("INFO no step was skipped in epoch 3", "silent_stall"),
+        ("INFO waiting for the others", "silent_stall"),
+    ],
+)
+def test_a_program_that_gives_up_its_peers_names_the_one_that_does_not(tmp_path: Path, last: str, cause: str) -> None:
+    for rank in range(3):
+        steps = "".join(_STEP.format(n // 6, n * 10 % 60, n, 2 + 3 / n) for n in range(1, 60))
+        end = "" if rank == 1 else f"2031-05-06 08:00:00 {last}\n"
+        (tmp_path / f"rank{rank}.log").write_text(steps + end)
+    verdict = triage(tmp_path).verdict
+    assert (verdict.cause, verdict.culprits) == (cause, (1,) if cause == "never_entered" else ())
