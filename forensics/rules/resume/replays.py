@@ -7,6 +7,7 @@ import polars as pl
 from forensics.analyses.resume.around import Around, around, paired
 from forensics.case.checkpoints import known
 from forensics.case.end_markers import marks_of
+from forensics.case.joined.stores import kind_of
 from forensics.case.processes.lives import Boundary, Life, boundaries, lives, restarts, rows_of
 from forensics.case.series import metric_rows
 from forensics.rules.kit import (
@@ -186,8 +187,8 @@ def older_checkpoint(run: Run, cfg: OlderCheckpoint) -> Findings:
         pl.col("kind").is_in(["saved", "committed"]) & pl.col("line").is_not_null()
     )
     gone = known(run).filter(pl.col("removed") | pl.col("ruined"))["step"]
-    for boundary in restarts(run):
-        life, begun = boundary.before, _begun(boundary, saved["step"])
+    for boundary, life in ((edge, life) for edge in restarts(run) for life in _earlier(run, edge)):
+        begun = _begun(boundary, saved["step"])
         if boundary.kind != "replays" or begun is None or _turned_bad(run, life, cfg):
             continue
         here = (pl.col("source") == life.source) & pl.col("step").is_between(begun, life.last, closed="right")
@@ -200,7 +201,7 @@ def older_checkpoint(run: Run, cfg: OlderCheckpoint) -> Findings:
         last = own.filter(pl.col("step") == newer[-1]).row(0, named=True)
         yield older_checkpoint.finding(
             f"the restart loaded the checkpoint of step {begun}, though that of step {newer[-1]} had been saved",
-            f"{len(newer)} newer checkpoints were passed over, and {boundary.replayed} steps were done again",
+            f"{len(newer)} newer checkpoints were passed over, and {max(0, life.last - begun)} steps were done again",
             proof(*loaded(run, boundary), checkpoint_evidence(last)),
             onset(boundary),
             numbers={"loaded": begun, "saved": newer[-1], "newer": len(newer)},
@@ -208,12 +209,20 @@ def older_checkpoint(run: Run, cfg: OlderCheckpoint) -> Findings:
         return
 
 
+def _earlier(run: Run, edge: Boundary) -> tuple[Life, ...]:
+    """Give the life that another goes on from, and one that went on from the same place and was over before it."""
+    after, told = edge.after, edge.before
+    kin = [one for one in lives(run) if (one.rank, one.raw_name) == (after.rank, after.raw_name)]
+    twins = [one for one in kin if one.first == after.first and kind_of(one.source) == kind_of(after.source)]
+    return told, *(one for one in twins if one.t_last and after.t_first and one.t_last < after.t_first)
+
+
 def _begun(boundary: Boundary, saved: pl.Series) -> int | None:
     """The step of the checkpoint that a life goes on from: as it says, else the saved one just before its records."""
     after = boundary.after
     if after.resumed_step is not None:
         return after.resumed_step
-    near = saved.filter((saved < after.first) & (saved >= after.first - max(after.every, 1)))
+    near = saved.filter((saved <= after.first) & (saved >= after.first - max(after.every, 1)))
     return int(near[0]) if near.n_unique() == 1 else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forensics.analyses.resume.around import mean_error
+from forensics.api import triage
 from forensics.model import Finding, Severity
 from forensics.registry import load
 from forensics.store.run import Run, run_of
@@ -269,3 +271,28 @@ def test_no_table_makes_a_rule_on_restarts_or_rewards_fail(rows: list[Any], load
     for rule in load("rules").rules:
         if rule.id.startswith(("RLX", "RSM")):
             assert all(f.evidence for f in rule(run))
+
+
+_LOG = "2031-05-06 {:02d}:{:02d}:00 step {}/120 loss {:.4f}\n"
+
+
+def _log(hour: int, first: int, last: int, level: float = 0.0) -> str:
+    lines = ""
+    for n in range(first, last + 1, 2):
+        at = (n - first) // 2
+        lines += _LOG.format(hour + at // 60, at % 60, n, 2 + 3 / (n + 1) + level * max(0, n - last + 20))
+        lines += f"saved checkpoint to ckpts/{n:06d}\n" if n % 10 == 0 else ""
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("hour", "level", "rules"), [(4, 0.0, ["RSM009"]), (2, 0.0, []), (4, 0.2, [])],
+    ids=["one after the other", "side by side", "a loss that had risen"],
+)  # fmt: skip
+def test_a_second_restart_from_one_checkpoint_passes_over_what_the_first_one_saved(
+    tmp_path: Path, hour: int, level: float, rules: list[str]
+) -> None:
+    logs = _log(1, 0, 44), _log(2, 40, 84, level), _log(hour, 40, 120)
+    for number, text in enumerate(logs):
+        (tmp_path / f"run_{number}.log").write_text("resuming from ckpts/000040\n" * bool(number) + text)
+    assert [f.rule for f in triage(tmp_path).findings if f.rule == "RSM009"] == rules
