@@ -39,7 +39,8 @@ _PREFIX = lazily(
     rf"|\[?{_STAMP}\]?|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?|\[[^\]\s]{{1,40}}\]:?|\[[^\]]{{0,20}}\brank\W?\d+\]:?"
     r"|<std(?:out|err)>:|\[?[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8}(?: [A-Z]{3,4})? \d{4}\]?"
     r"|\[?[EWIFD](?:\d{4})?(?=\s)|\(?/?[A-Za-z][\w./-]*\.(?:py|cc|cpp|h):\d+[)\]]?|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?|\d+:"
-    r"|[A-Za-z][\w.-]*\d[\w.-]*:(?=\s)|(?:pid|tid)\W?\d+|\d+|[-|,;:>])\s*"
+    r"|[A-Za-z][\w.-]*\d[\w.-]*:(?=\s)|(?:pid|tid)\W?\d+|\d+[smhd](?:\d+[smhd])? +(?:Normal|Warning)(?= )"
+    r"|\d+\b|[-|,;:>])\s*"
 )
 _LIST = lazily(r"<#>(?:\s*(?:,|-|x|and|to|\.)\s*<#>)+")
 #: Numbers that say what failed, not how large it was: they are words.

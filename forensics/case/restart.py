@@ -16,6 +16,8 @@ from forensics.patterns import lazily
 
 _CONTROL = lazily(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
+#: The name of a folder that holds the checkpoints of all steps: it counts nothing and is no file.
+_OF_ALL = lazily(r"[^\d.]+")
 _KEY = lazily(r"[A-Za-z_][\w./-]*")
 
 
@@ -27,8 +29,12 @@ def restart_command(trainers: Iterable[Dialect], step: int, path: str | None) ->
     if options is None or (path is None and re.search("{path}|{parent}", options)):
         return f"resume from {shlex.quote(path)}" if path else f"resume from the checkpoint of step {step}"
     where = path or ""
-    parent = posixpath.dirname(where.rstrip("/")) or "."
-    return options.format(path=shlex.quote(where), parent=shlex.quote(parent), step=step)
+    parent = (
+        where.rstrip("/")
+        if _OF_ALL.fullmatch(posixpath.basename(where.rstrip("/")))
+        else posixpath.dirname(where.rstrip("/"))
+    )
+    return options.format(path=shlex.quote(where), parent=shlex.quote(parent or "."), step=step)
 
 
 def options_of(trainers: Sequence[Dialect], key: str, value: str) -> tuple[str, ...]:

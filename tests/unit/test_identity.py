@@ -201,3 +201,16 @@ def test_what_a_message_only_announces_tells_failures_apart_and_what_follows_a_w
     assert died(tmp_path / "again", begins, f"\t{sizes[0].format(sizes[1][0], 9)}") == first
     whole = "RuntimeError: the input is too long"
     assert died(tmp_path / "one", whole, "Seen by ada.") == died(tmp_path / "two", whole, "Seen by bob.")
+
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("2m          Warning   Evicted     pod/w-2   The node was low", "Evicted     pod/w-2   The node was low"),
+        ("2m is too short", "2m is too short"),
+        ("17 2031-05-06 07:08:09 disk is full", "disk is full"),
+    ],
+)
+def test_what_stands_before_the_words_is_left_out_whole_or_not_at_all(line: str, words: str) -> None:
+    assert spoken(line) == words

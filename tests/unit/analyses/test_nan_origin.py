@@ -129,4 +129,8 @@ def test_a_path_with_control_characters_makes_no_command(path: str) -> None:
 def test_an_unknown_trainer_gets_a_sentence() -> None:
     assert restart_command([TRAINERS["nanogpt"]], 40, "x y/step_40") == "resume from 'x y/step_40'"
     assert restart_command([], 40, None) == "resume from the checkpoint of step 40"
+    megatron = [TRAINERS["megatron"]]
+    assert restart_command(megatron, 40, "ckpt/gpt") == "--load ckpt/gpt --ckpt-step 40"
+    assert restart_command(megatron, 40, "ckpt/gpt/iter_0000040") == "--load ckpt/gpt --ckpt-step 40"
+    assert restart_command(megatron, 40, "iter_0000040") == "--load . --ckpt-step 40"
     assert restart_command([TRAINERS["torchtitan"]], 40, None) == "--checkpoint.load_step=40"
