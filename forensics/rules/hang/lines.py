@@ -64,7 +64,7 @@ def host_lines(run: Run) -> Iterator[Clue]:
         for row, hit in matching(run, line.compiled, *line.needles):
             if not clue.holds(hit):
                 continue
-            known = rank_named(run, {name: said or "" for name, said in hit.groupdict().items()})
+            known = rank_named(run, {name.partition("__")[0]: said for name, said in hit.groupdict().items() if said})
             rank = known if known is not None else row["rank"]
             if (clue.cause, rank) not in seen:
                 seen.add((clue.cause, rank))
