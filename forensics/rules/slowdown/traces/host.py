@@ -15,12 +15,12 @@ from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, quote
 
 
 class HostWork(Struct, frozen=True):
-    """Threshold of SLO038: the share of the traced time, as that of a data loader (SLO010)."""
+    """Threshold of SLO040: the share of the traced time, as that of a data loader (SLO010)."""
 
     idle_share: float = 0.10
 
 
-@rule("SLO038 trace-host-work", "spans", severity="warning", confidence="medium", cause="host_work")
+@rule("SLO040 trace-host-work", "spans", severity="warning", confidence="medium", cause="host_work")
 def trace_host_work(run: Run, cfg: HostWork) -> Findings:
     """Find the trace whose device waits most for work of the program that calls no operator."""
     gaps = idle_gaps(run).filter(pl.col("cause") == OWN)
