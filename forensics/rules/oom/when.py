@@ -112,8 +112,10 @@ def after_resume(run: Run, first: OomMessage, cfg: AfterResume) -> Findings:
 
 
 def _short(boundary: Boundary, message: OomMessage, cfg: AfterResume) -> bool:
-    """Whether the life after a restart is short, ended with the message, and follows a much longer one."""
+    """Whether a life that went on from a much longer one is short, and ended with the message."""
     life = boundary.after
+    if boundary.kind == "scratch" and life.resumed_step is None:
+        return False
     here = life.line_last is None or message.locator.line is None or life.line_last <= message.locator.line
     return here and life.records <= cfg.records and boundary.before.records >= cfg.longer * life.records
 
