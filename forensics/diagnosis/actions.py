@@ -266,4 +266,5 @@ def _fits(remedy: Remedy, now: Situation) -> bool:
     values = {name: setting.value for name, setting in now.settings.items()}
     present = all(not wanted or present.intersection(wanted) for wanted, present in asked)
     told = not remedy.named or any(re.search(remedy.named, name) for name in now.names)
+    told = told and not (remedy.unnamed and any(re.search(remedy.unnamed, name) for name in now.names))
     return present and told and not now.beside.intersection(remedy.apart) and remedy.is_given(values)

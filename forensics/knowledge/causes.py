@@ -21,14 +21,15 @@ has no last line, no_stack where faulthandler printed none),
 `trainer`, `line` (ids of error lines), `beside` and `apart` (causes that other findings give, or do not), `given`
 (other settings with the pattern of their values), `setting` with `unless` (a pattern of values) or `within` (two
 numbers, above the first and up to the second) that make it needless, or `where` (a pattern of the values that it is
-about), `named` (searched in the names of the run's metrics); `value` is what to set it to, or `*0.5` for a half of the
-present one. `{fix}` is the advice of the error line, `{next}` the first step that the finding names itself, `{library}`
-the package that raised it, `{frame}` the frame that raised it, `{package}` the installed package of that frame,
-`{statement}` what it was about to do, `{own}` the program's own frame that led there, `{look}` what to look at in the
-part of the program that raised it, `{look_there}` the same where the frames tell that part, `{died_in}` the call in
-which native code died and `{died_below}` the program's own above it, `{installs}` the package that brings a module,
-`{show_nan}` the setting with which the trainer's log shows NaN; the named groups of the error line's pattern are
-values, too. A part in brackets is left out where a value in it is not known: `the batch[ of step {step}]`.
+about), `named` and `unnamed` (one of the names of the run's metrics has a hit, or none has); `value` is what to set
+it to, or `*0.5` for a half of the present one. `{fix}` is the advice of the error line, `{next}` the first step that
+the finding names itself, `{library}` the package that raised it, `{frame}` the frame that raised it, `{package}` the
+installed package of that frame, `{statement}` what it was about to do, `{own}` the program's own frame that led
+there, `{look}` what to look at in the part of the program that raised it, `{look_there}` the same where the frames
+tell that part, `{died_in}` the call in which native code died and `{died_below}` the program's own above it,
+`{installs}` the package that brings a module, `{show_nan}` the setting with which the trainer's log shows NaN; the
+named groups of the error line's pattern are values, too. A part in brackets is left out where a value in it is not
+known: `the batch[ of step {step}]`.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ class Remedy(Row, frozen=True):
     within: tuple[float, ...] = ()
     where: str = ""
     named: str = ""
+    unnamed: str = ""
     value: str = ""
 
     def words(self, values: Mapping[str, str]) -> str | None:

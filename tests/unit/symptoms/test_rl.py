@@ -182,6 +182,20 @@ def test_a_reward_beside_its_spread_or_the_settings_say_that_a_policy_is_trained
     assert report(written(tmp_path, files | {"config.yaml": settings} if settings else files)).verdict.cause == cause
 
 
+def test_a_policy_that_plays_is_not_told_of_prompts(tmp_path: Path) -> None:
+    earned: Value = lambda n: (-200 + 4 * n if n < 53 else 11 - min(60, 2 * n - 106)) + n % 3  # noqa: E731 - a value
+    games = {"mean_return": earned, "policy_entropy": lambda n: 1.4 * 0.9 ** max(0, n - 40)}
+    text = told(written(tmp_path / "games", {"metrics.csv": table(153, **games)}))
+    assert "(entropy_collapse" in text
+    assert "Raise the entropy bonus (ent_coef" in text
+    assert "temperature" not in text
+    entropy: Value = lambda n: 0.4 if n < 90 else 0.005  # noqa: E731 - a value
+    text = told(
+        written(tmp_path / "answers", {"metrics.csv": table(150, reward=FLAT, kl=lambda _: 0.02, entropy=entropy)})
+    )
+    assert "Raise the sampling temperature" in text
+
+
 @pytest.mark.parametrize(("level", "cause"), [(0.9, "kl_high"), (0.4, "")])
 def test_a_divergence_between_its_healthy_range_and_its_red_flag_is_suspect(
     tmp_path: Path, level: float, cause: str
