@@ -1,16 +1,17 @@
-"""What devices give: their clocks under load, and the share of their arithmetic that is used."""
+"""What devices give: their clocks under load, the share of their arithmetic that is used, and whether there is one."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from forensics.analyses.traces.gpu_clocks import Throttled, throttled
-from forensics.case.series import holding, metric_rows
+from forensics.case.series import holding, metric_records, metric_rows
 from forensics.case.settings import settings
 from forensics.case.steps import ordered
+from forensics.knowledge.errors import telling
 from forensics.knowledge.ranges import range_of
 from forensics.patterns import lazily
-from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
+from forensics.rules.kit import Findings, Onset, Run, Struct, event_evidence, proof, rule
 
 
 class Clocks(Struct, frozen=True):
@@ -104,3 +105,27 @@ def _slow_path(run: Run) -> bool:
     said = {name: setting.value.lower() for name, setting in settings(run).items()}
     full = _FULL.fullmatch(said.get("precision", "fp32" if said.get("bf16") in _OFF else ""))
     return full is not None or said.get("attention") == "eager"
+
+
+class Left(Struct, frozen=True):
+    """Thresholds of SLO038: the fewest training records of the same file behind the line."""
+
+    records: int = 2
+
+
+@rule("SLO038 on-the-cpu", "events metrics", severity="warning", confidence="high", cause="on_the_cpu")
+def on_the_cpu(run: Run, cfg: Left) -> Findings:
+    """Find the line that says that no GPU was found, where the run trained on."""
+    said = run.scan("events").filter(pl.col("code").is_in(telling("on_the_cpu"))).sort("source", "seq").collect()
+    for row in said.iter_rows(named=True):
+        place = pl.coalesce("line", "byte", "seq").fill_null(0) > (row["line"] or row["byte"] or 0)
+        behind = metric_records(run).filter(pl.col("trains") & (pl.col("source") == row["source"]) & place)
+        records = behind.select("seq").unique().collect().height
+        if records >= cfg.records:
+            yield on_the_cpu.finding(
+                "the run trains on the CPU: the framework found no GPU that it can use",
+                f"it says so once, and {records} training records follow",
+                proof(event_evidence(row)),
+                numbers={"records": records},
+            )
+            return
