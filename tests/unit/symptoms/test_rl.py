@@ -183,8 +183,10 @@ def test_a_reward_beside_its_spread_or_the_settings_say_that_a_policy_is_trained
 
 
 def test_a_policy_that_plays_is_not_told_of_prompts(tmp_path: Path) -> None:
-    earned: Value = lambda n: (-200 + 4 * n if n < 53 else 11 - min(60, 2 * n - 106)) + n % 3  # noqa: E731 - a value
-    games = {"mean_return": earned, "policy_entropy": lambda n: 1.4 * 0.9 ** max(0, n - 40)}
+    games: dict[str, Value] = {
+        "mean_return": lambda n: (-200 + 4 * n if n < 53 else 11 - min(60, 2 * n - 106)) + n % 3,
+        "policy_entropy": lambda n: 1.4 * 0.9 ** max(0, n - 40),
+    }
     text = told(written(tmp_path / "games", {"metrics.csv": table(153, **games)}))
     assert "(entropy_collapse" in text
     assert "Raise the entropy bonus (ent_coef" in text
