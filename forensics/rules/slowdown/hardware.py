@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.traces.gpu_clocks import Throttled, throttled
+from forensics.case.backend import backend
 from forensics.case.series import holding, metric_records, metric_rows
 from forensics.case.settings import settings
 from forensics.case.steps import ordered
@@ -113,9 +114,11 @@ class Left(Struct, frozen=True):
     records: int = 2
 
 
-@rule("SLO038 on-the-cpu", "events metrics", severity="warning", confidence="high", cause="on_the_cpu")
+@rule("SLO038 on-the-cpu", "events metrics facts", severity="warning", confidence="high", cause="on_the_cpu")
 def on_the_cpu(run: Run, cfg: Left) -> Findings:
     """Find the line that says that no GPU was found, where the run trained on."""
+    if backend(run) not in {"", "cpu"}:
+        return
     said = run.scan("events").filter(pl.col("code").is_in(telling("on_the_cpu"))).sort("source", "seq").collect()
     for row in said.iter_rows(named=True):
         place = pl.coalesce("line", "byte", "seq").fill_null(0) > (row["line"] or row["byte"] or 0)

@@ -20,7 +20,6 @@ LIMIT = "slurmstepd: error: *** JOB 5512 ON gpu-n014 CANCELLED AT 2026-06-06T11:
     "line",
     [
         WARNED,
-        "W gpu_device.cc:1960] Cannot dlopen some GPU libraries. Skipping registering GPU devices...\n",
         "WARNING:absl:No GPU/TPU found, falling back to CPU.\n",
         "GPU available: True (cuda), used: False\n",
         "CUDA is not available, using CPU\n",
@@ -33,7 +32,14 @@ def test_a_run_that_goes_on_without_a_gpu_is_suspect(tmp_path: Path, line: str) 
 
 
 @pytest.mark.parametrize(
-    "line", ["using device: cpu\n", "GPU available: True (cuda), used: True\n", "GPU available: False, used: False\n"]
+    "line",
+    [
+        "using device: cpu\n",
+        "GPU available: True (cuda), used: True\n",
+        "GPU available: False, used: False\n",
+        "W gpu_device.cc:1960] Cannot dlopen some GPU libraries. Skipping registering GPU devices...\n",
+        "CUDA decoding failed, falling back to CPU\n",
+    ],
 )
 def test_a_run_that_names_its_device_is_not(tmp_path: Path, line: str) -> None:
     assert "on_the_cpu" not in told(written(tmp_path, {"train.log": line + STEPS}))
