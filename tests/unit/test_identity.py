@@ -203,7 +203,6 @@ def test_what_a_message_only_announces_tells_failures_apart_and_what_follows_a_w
     assert died(tmp_path / "one", whole, "Seen by ada.") == died(tmp_path / "two", whole, "Seen by bob.")
 
 
-
 @pytest.mark.parametrize(
     ("line", "words"),
     [

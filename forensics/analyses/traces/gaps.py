@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows, is_call
+from forensics.analyses.traces.gpu import CALLS, COMMUNICATION, gpu_rows
 from forensics.analyses.traces.intervals import Ints, Union, covered, gaps, union_of
 from forensics.analyses.traces.loader import loader_rows
 from forensics.analyses.traces.steps import spans
@@ -129,7 +129,7 @@ def _at_own_work(run: Run, source: str, frame: pl.DataFrame, idle: Union) -> pl.
     late = frame["waited"].fill_null(0).to_numpy()
     if not (late >= OWN_NS).any():
         return pl.Series("own", np.zeros(len(late), np.bool_))
-    busy = spans(run, (pl.col("source") == source) & (is_call() | (pl.col("category") == "cpu_op")))
+    busy = spans(run, (pl.col("source") == source) & pl.col("category").is_in([*CALLS, "cpu_op"]))
     calls = busy.select("start_ns", "end_ns").collect()
     silent = _until(frame, idle) - idle.start - covered(union_of(calls), idle.start, _until(frame, idle))
     return pl.Series("own", (silent >= OWN_NS) & (silent * 2 >= late))

@@ -17,7 +17,8 @@ from forensics.store.run import Run, derived
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 COMPUTE, COMMUNICATION, MEMORY = "compute", "communication", "memory"
-_CALLS = (
+#: Categories of the calls of a device's runtime or driver.
+CALLS = (
     *("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "privateuse1_runtime"),
     *("privateuse1_driver", "hip_runtime", "hpu_op"),
 )
@@ -43,7 +44,7 @@ def host_calls(run: Run) -> pl.LazyFrame:
 
     They are as many as the work of the device, so each question collects the columns that it needs.
     """
-    return spans(run, pl.col("category").is_in(_CALLS) & ~pl.col("name").is_in(QUIET_CALLS))
+    return spans(run, pl.col("category").is_in(CALLS) & ~pl.col("name").is_in(QUIET_CALLS))
 
 
 def _labelled(work: pl.DataFrame) -> pl.DataFrame:
