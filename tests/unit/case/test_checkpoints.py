@@ -10,7 +10,7 @@ import pytest
 from forensics.analyses.checkpoints import last_clean, why_none
 from forensics.case.checkpoints import known
 from forensics.model import Onset, Shape
-from forensics.pipeline import ingest_run
+from forensics.pipeline import ingest_bytes, ingest_run
 from forensics.store.run import run_of
 
 _WHOLE = b"PK\x03\x04" + bytes(200) + b"PK\x05\x06" + bytes(18)
@@ -128,3 +128,17 @@ def test_two_bare_numbers_in_a_row_are_epochs_and_one_is_a_step(tmp_path: Path) 
 def test_bare_numbers_apart_are_steps_although_the_run_had_so_many_epochs(tmp_path: Path) -> None:
     found = _written(tmp_path, _epochs(60), *(f"model_{n}.pth" for n in (0, 2, 4)))
     assert found["step"].to_list() == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("point de reprise écrit : sauvegardes/iter_600.pth", "sauvegardes/iter_600.pth"),
+        ("sauvegarde du modèle dans sorties/iter_600.pth", "sorties/iter_600.pth"),
+        ("已保存 out/iter_600.pth", "out/iter_600.pth"),
+    ],
+)
+def test_a_folder_whose_name_means_saves_is_no_part_of_the_verb(line: str, path: str) -> None:
+    steps = "".join(f"step {n} | loss {2 + 3 / n:.4f}\n" for n in range(1, 30))
+    run = ingest_bytes("train.log", (steps + line + "\n").encode())
+    assert run.collect("checkpoints")["path"].to_list() == [path]
