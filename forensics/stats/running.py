@@ -48,8 +48,13 @@ def edge_median(y: Floats, width: int) -> Floats:
     return moving_median(np.pad(y, width // 2, mode="edge"), 2 * (width // 2) + 1)
 
 
-def past_median(y: Floats, window: int, least: int = 5) -> Floats:
-    """Median of the `window` values before each one, itself excluded; NaN where fewer than `least` are known."""
+def past_median(y: Floats, window: int, least: int = 5, middle: Floats | None = None) -> Floats:
+    """Median of the `window` values before each one, itself excluded; NaN where fewer than `least` are known.
+
+    `middle` is `centred_median` of the same window, where somebody has it: that of an earlier value is the same.
+    """
+    if middle is not None and window % 2 and len(y) > window:
+        return np.concatenate([past_median(y[:window], window, least), middle[window // 2 :][: len(y) - window]])
     least = min(least, window)
     if len(y) * window > _FEW or window - least > _FEW_EDGES:
         return np.concatenate([[np.nan], _rolled(y, window, least)[:-1]])[: len(y)]

@@ -19,6 +19,8 @@ MEDIAN_TO_MEAN = 1.2533
 _HALF = 0.5
 #: Of up to so many values it takes a third of the time to sort all than to part them and to look for the largest.
 _FEW = 500
+#: Of more values so many are looked at before all are ranked.
+_MANY, _SAMPLED = 10_000, 64
 
 
 def median(values: pl.Series) -> float:
@@ -43,15 +45,24 @@ def _median_within(parted: NDArray[Any]) -> float:
     count = len(parted)
     if not count:
         return nan
-    half = count // 2
-    if count <= _FEW:
+    half, ranked = count // 2, count <= _FEW or _is_one(parted)
+    if ranked:
         parted.sort()
     else:
         parted.partition(half)
-    upper, last = float(parted[half]), float(parted[-1] if count <= _FEW else parted[half:].max())
+    upper, last = float(parted[half]), float(parted[-1] if ranked else parted[half:].max())
     if isnan(last) or count % 2:
         return nan if isnan(last) else upper
-    return (float(parted[half - 1] if count <= _FEW else parted[:half].max()) + upper + 0.0) / 2
+    return (float(parted[half - 1] if ranked else parted[:half].max()) + upper + 0.0) / 2
+
+
+def _is_one(values: NDArray[Any]) -> bool:
+    """Whether most of many values seem to be the same one, which takes 30 times as long to part as to sort.
+
+    Differences of times in whole seconds are such: of 870,000 records, ten in a second, 125 ms and 4 ms.
+    """
+    some = np.sort(values[:: max(1, len(values) // _SAMPLED)]) if len(values) > _MANY else values[:0]
+    return bool((some[len(some) // 2 :] == some[: len(some) - len(some) // 2]).any())
 
 
 def quantiles_of(values: Floats, shares: Sequence[float]) -> list[float]:

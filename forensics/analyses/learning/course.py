@@ -95,7 +95,7 @@ def course_of(level: Level | None, limits: Limits) -> Course | None:
     if n < limits.records:
         return Course((), _placed(gone or _given_back(level, limits), place))
     jump = _jump_of(y, level.noise, limits)
-    spikes, lost = spikes_of(y, level.noise, level.window, level.skip, limits)
+    spikes, lost = spikes_of(level, level.skip, limits)
     if jump is not None and any(abs(jump[0] - s.index) <= _span_of(n) for s in spikes):
         jump = None
     if lost is not None and n - lost.index < limits.left and any(s.peak > _SIMILAR * lost.peak for s in spikes):

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from forensics.analyses.learning.limits import Limits
-from forensics.stats.correlation import Noise
+from forensics.analyses.learning.trend import Level
 from forensics.stats.running import Places, moving_median, past_median, ratio_of
 from forensics.stats.spread import Floats, median_of
 
@@ -29,15 +29,17 @@ class Spike(Struct, frozen=True):
         return Spike(int(place[self.index]), self.peak, back)
 
 
-def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -> tuple[list[Spike], Spike | None]:
+def spikes_of(level: Level, skip: int, limits: Limits) -> tuple[list[Spike], Spike | None]:
     """Find the spikes that recovered, and the first one that did not; `skip` first records are passed over."""
-    n = len(y)
-    excess = np.nan_to_num(y - past_median(y, window), copy=False)
+    y, noise, window, n = level.y, level.noise, level.window, len(level.y)
+    excess = np.nan_to_num(y - past_median(y, window, middle=level.middle), copy=False)
     excess[:skip] = 0.0
     dips = median_of(excess[skip:]) - excess
     sd = noise.sd * sqrt(1 + 1.57 / window)
     high = _hot(excess, sd, max(0.0, float(dips.max())), limits)
     hot = np.flatnonzero(high | _held(excess, sd, max(0.0, float(dips[_learned(y, skip) :].max())), limits))
+    if not len(hot):
+        return [], None
     ahead = moving_median(y, limits.back)
     slack = max(3 * noise.of_level(limits.back), 0.02)
     found: list[Spike] = []
@@ -64,10 +66,11 @@ def spikes_of(y: Floats, noise: Noise, window: int, skip: int, limits: Limits) -
 def _held(excess: Floats, sd: float, dip: float, limits: Limits) -> np.ndarray:
     """Records from which on the median of some lies that far above the past; the last ones have too few behind them."""
     least = max(_HELD * limits.spike_z * sd, log(_HELD_RATIO), limits.over_dips * dip)
-    behind = np.zeros(len(excess))
-    held = moving_median(excess, _HELD_RECORDS)
-    behind[: len(held)] = held
-    return np.minimum(excess, behind) > least
+    above, count = excess > least, max(0, len(excess) - _HELD_RECORDS + 1)
+    many = np.sum([above[k : count + k] for k in range(_HELD_RECORDS)], axis=0, dtype=np.uint8)
+    held = np.zeros(len(above), np.bool_)
+    held[:count] = above[:count] & (many > _HELD_RECORDS // 2)  # where more than half of an odd number is above
+    return held
 
 
 def _learned(y: Floats, skip: int) -> int:

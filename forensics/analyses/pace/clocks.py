@@ -301,10 +301,10 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
 def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:
     """One row for each forty ticks, where most rows are closer: a difference of fewer ticks is mostly rounding."""
     times_ns = rows["t_ns"].to_numpy()
-    found = rows
+    found, usual_ns = rows, median_of(np.diff(times_ns))
     for ticks, enough in _TICKS:
         least_ns = ticks * tick_s * 1e9
-        if rows.height < 2 or median_of(np.diff(times_ns)) >= least_ns:
+        if rows.height < 2 or usual_ns >= least_ns:
             return rows
         spans = np.floor((times_ns - times_ns.min()) / least_ns)
         found = where(rows, np.diff(spans, prepend=-1.0) != 0)

@@ -15,7 +15,8 @@ from forensics.case.errors.kinds import Weight, attributes
 from forensics.case.errors.timeline import are_of_one_clock
 from forensics.case.progress import ledger
 from forensics.case.rank_spans import ranks_text
-from forensics.case.series import metric_records
+from forensics.case.series import metric_records, record_pieces
+from forensics.case.steps import in_order
 from forensics.knowledge.errors import telling
 from forensics.rules._errors import of_failure
 from forensics.rules.hang.clue import RANKS
@@ -187,11 +188,10 @@ def _records(run: Run, fewest: int) -> pl.DataFrame:
     """The first training record of the last step of each source, and the median time between steps."""
     source, seq, step = pl.col("source"), pl.col("seq"), pl.col("step")
     is_other = source != source.shift(1)
+    known = step.is_not_null() & pl.col("t_ns").is_not_null()
+    rows = pl.concat(record_pieces(run, inner=False)).filter(known)  # the first of a step is among these
     times = (
-        metric_records(run)
-        .filter(step.is_not_null() & pl.col("t_ns").is_not_null())
-        .select("source", "seq", "t_ns", "step", "line")
-        .sort("source", "seq", maintain_order=True)
+        in_order(rows.select("source", "seq", "t_ns", "step", "line"), "source", "seq")
         .filter((is_other | (seq != seq.shift(1))).fill_null(value=True))
         .filter((is_other | (step != step.shift(1))).fill_null(value=True))
     )

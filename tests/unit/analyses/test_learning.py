@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from forensics.analyses.learning import spikes
 from forensics.analyses.learning.course import kind_of
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import losses, staged
@@ -408,3 +409,13 @@ def test_settings_say_that_a_trained_model_is_trained_on() -> None:
 def test_a_departure_needs_records_after_it_to_be_named() -> None:
     (one,) = losses(made(loss=[*noisy(falling(100)), 2.4, 2.5]))
     assert one.gone is None or kind_of(one.gone, Limits()) == "unresolved"
+
+
+@pytest.mark.parametrize("count", [0, 3, 5, 6, 400])
+def test_a_rise_is_held_where_the_median_of_it_and_the_four_behind_it_is_above(count: int) -> None:
+    excess, limits = np.random.default_rng(count).normal(size=count), Limits()
+    least = max(spikes._HELD * limits.spike_z * 0.1, math.log(spikes._HELD_RATIO), 0.0)
+    medians = [float(np.median(excess[at : at + 5])) if at + 5 <= count else 0.0 for at in range(count)]
+    wanted = [value > least < median for value, median in zip(excess.tolist(), medians, strict=True)]
+    assert spikes._held(excess, 0.1, 0.0, limits).tolist() == wanted
+    assert any(wanted) or count < 400

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from forensics.api import triage
+from forensics.case.steps import in_order
 from forensics.pipeline import ingest_bytes, report_of
 from forensics.rules.hang import no_progress
 from forensics.store.run import run_of
@@ -58,3 +59,18 @@ def test_a_program_that_gives_up_its_peers_names_the_one_that_does_not(tmp_path:
         (tmp_path / f"rank{rank}.log").write_text(steps + end)
     verdict = triage(tmp_path).verdict
     assert (verdict.cause, verdict.culprits) == (cause, (1,) if cause == "never_entered" else ())
+
+
+def test_of_many_records_of_a_step_only_the_ends_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = pl.DataFrame({"seq": range(2_000), "step": [at // 20 for at in range(2_000)]}).with_columns(
+        source=pl.lit("events"), t_ns=pl.col("seq") * S, byte="seq", name=pl.lit("loss"), value=pl.lit(2.0)
+    )
+    run, asked = run_of("run", {"metrics": metrics}), list[int]()
+
+    def counted(rows: pl.LazyFrame, *keys: str) -> pl.LazyFrame:
+        asked.append(rows.collect().height)
+        return in_order(rows, *keys)
+
+    monkeypatch.setattr(no_progress, "in_order", counted)
+    found = no_progress._records(run, 3).select("step", "seq", usual=pl.col("usual") / S, count="count")
+    assert (found.rows(), asked) == ([(99, 1_980, 20.0, 100)], [200])

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from forensics.stats import running
-from forensics.stats.running import moving_median, past_median
+from forensics.stats.running import centred_median, moving_median, past_median
 from forensics.stats.spread import Floats, each_once, median_of, quantile_of_each, quantiles_of
 
 _RNG = np.random.default_rng(3)
@@ -24,6 +24,9 @@ _RNG = np.random.default_rng(3)
         _RNG.normal(size=499),
         _RNG.normal(size=500),
         _RNG.normal(size=1_001),
+        _RNG.normal(size=20_001),
+        np.arange(20_000) % 10 // 9 * 1_000_000_000,  # times in whole seconds, ten records in each
+        np.repeat([1.0, 2.0], 10_000),
         np.round(_RNG.normal(size=1_000), 1),
         np.zeros(8),
         np.array([1.0, np.inf, -np.inf, 3.0]),
@@ -34,7 +37,10 @@ def test_a_median_is_that_of_numpy(values: NDArray[np.float64] | NDArray[np.int6
     assert median_of(values) == np.median(values)
 
 
-@pytest.mark.parametrize("values", [np.array([1.0, nan, 2.0]), np.array([nan, 1.0, 2.0, 3.0]), np.zeros(0)])
+@pytest.mark.parametrize(
+    "values",
+    [np.array([1.0, nan, 2.0]), np.array([nan, 1.0, 2.0, 3.0]), np.append(np.zeros(20_000), nan), np.zeros(0)],
+)
 def test_a_median_of_no_number_is_nan(values: Floats) -> None:
     assert isnan(median_of(values))
 
@@ -75,6 +81,8 @@ def test_medians_of_the_past_are_those_of_polars_before_each_value(count: int, w
     values = _RNG.normal(size=count)
     theirs = pl.Series(values, dtype=pl.Float64).rolling_median(window, min_samples=min(5, window)).shift(1)
     np.testing.assert_array_equal(past_median(values, window), theirs.to_numpy())
+    middle = centred_median(values, window)
+    np.testing.assert_array_equal(past_median(values, window, middle=middle), theirs.to_numpy())
 
 
 @pytest.mark.parametrize(("width", "least"), [(1, 1), (7, 5), (51, 2), (400, 400)])
