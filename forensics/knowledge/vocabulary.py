@@ -54,7 +54,15 @@ def words_for(means: str) -> str:
 
 def stands_for(means: str, text: str) -> bool:
     """Whether a text holds words of a meaning, in any language; raises `KeyError` when no row has the meaning."""
-    return _compiled(means).search(in_english(text)) is not None
+    if len(text) > _MOST_CHARS:  # the head of a log is none to keep
+        return _compiled(means).search(text) is not None
+    return _names(means, text)
+
+
+@lru_cache(maxsize=4096)
+def _names(means: str, name: str) -> bool:
+    """The same of a name, which is asked for again in each file of a run."""
+    return _compiled(means).search(in_english(name)) is not None
 
 
 class Keys(Row, frozen=True):
@@ -126,11 +134,13 @@ def _found(word: str) -> str:
     return f"{before}{re.escape(word.strip('-'))}{behind}"
 
 
-@lru_cache(maxsize=4096)
 def in_english(name: str) -> str:
     """Give a printed name with the words of other languages that it holds in English; a longer text as it is."""
-    if len(name) > _MOST_CHARS:
-        return name
+    return name if len(name) > _MOST_CHARS else _translated(name)
+
+
+@lru_cache(maxsize=4096)
+def _translated(name: str) -> str:
     words = _words()
     if name.isascii():  # most are, and few of their words are known: a look at each costs less than the pattern
         lowered = name.lower()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -53,8 +54,16 @@ class Column:
     role: str = ""
 
     @cached_property
+    def is_clocked(self) -> bool:
+        """Whether one of its numbers is a duration as a clock shows it."""
+        return any(":" in cell.text or cell.text.endswith("s") for cell in self.cells)
+
+    @cached_property
     def values(self) -> tuple[float, ...]:
         """The printed numbers in file order."""
+        if not self.is_clocked and self.units.isdisjoint(THOUSANDS):
+            with suppress(ValueError):  # one of them is not printed as Python does
+                return tuple([float(cell.text) for cell in self.cells])
         return tuple(cell.value for cell in self.cells)
 
     @cached_property
@@ -86,7 +95,7 @@ class Column:
     @property
     def is_finite(self) -> bool:
         """Whether one of its numbers is finite."""
-        return any(isfinite(cell.value) for cell in self.cells)
+        return any(map(isfinite, self.values))
 
     @property
     def is_marked(self) -> bool:
@@ -212,7 +221,7 @@ def _number(column: Column, group: str, *, points: bool) -> str:
         return _count(column.units, group, points=points) + r"(?:\.0+)?" + (re.escape(glued) + r"\s*" if glued else "")
     if group == "rank":
         return r"(?P<rank>\d{1,6})"
-    if any(cell.is_clocked for cell in column.cells):
+    if column.is_clocked:
         return rf"(?P<{group}>{CLOCKED})"
     suffixed = not column.units.isdisjoint(THOUSANDS)
     number = rf"(?P<{group}>{NS})" if suffixed else rf"(?P<{group}>{N})"

@@ -32,8 +32,9 @@ def is_text(opened: Opened) -> bool:
     head = opened.text_head(_PROBE_BYTES)
     if stands_for("log_where_it_counts", name) and learn(head.decode("utf-8", "replace").splitlines()) is None:
         return False
-    told = _is_json_lines(name, head) or stands_for("record_of_a_job", head.decode("utf-8", "replace"))
-    if stands_for("never_log_file", name) and not told:
+    if stands_for("never_log_file", name) and not (
+        _is_json_lines(name, head) or stands_for("record_of_a_job", head.decode("utf-8", "replace"))
+    ):
         return False
     if head.startswith(
         (b"%PDF-", b"\x89PNG", b"\x7fELF", b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")

@@ -4,6 +4,7 @@ import pytest
 
 from forensics.dialects.names import canonical
 from forensics.io.tables import table_rows
+from forensics.knowledge import vocabulary
 from forensics.knowledge.vocabulary import in_english, stands_for
 
 
@@ -70,3 +71,17 @@ def test_counters_of_epochs_are_known_in_every_language(word: str) -> None:
 @pytest.mark.parametrize(("means", "word"), [("counter_of_steps", "步长"), ("counter_of_epochs", "周期性")])
 def test_a_word_with_more_behind_it_counts_nothing(means: str, word: str) -> None:
     assert not stands_for(means, word)
+
+
+def test_the_head_of_a_log_is_searched_and_not_kept() -> None:
+    head = "epoch 1 step 2\n" * 1_000
+    asked = [cache.cache_info().currsize for cache in (vocabulary._names, vocabulary._translated)]
+    assert stands_for("printed_loss", head + "loss 3.2")
+    assert not stands_for("printed_loss", head)
+    assert in_english(head) == head
+    assert [cache.cache_info().currsize for cache in (vocabulary._names, vocabulary._translated)] == asked
+
+
+@pytest.mark.parametrize("name", ["perda", "x" * 75 + " perda"])
+def test_a_name_means_the_same_whenever_it_is_asked_for(name: str) -> None:
+    assert [stands_for("printed_loss", name) for _ in range(2)] == [len(name) < 80] * 2
