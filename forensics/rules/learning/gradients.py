@@ -85,13 +85,15 @@ def _grown(norm: Curve, cfg: Growing) -> tuple[int, float, float] | None:
     n = len(y)
     if n < cfg.records or norm.ends_nonfinite:
         return None
+    skip, last = n // 20, max(10, n // 10)
+    final, first = median_of(y[-last:]), median_of(y[: max(5, skip)])
+    if final <= first or final - float(y.min()) < log(cfg.times):  # no level lies below all records
+        return None
     middle = centred_median(y, min(cfg.window, (n // 6) * 2 + 1))
     noise = noise_about(y, middle)
-    skip, last = n // 20, max(10, n // 10)
     low = int(np.argmin(middle[skip:])) + skip
-    final, first = median_of(y[-last:]), median_of(y[: max(5, skip)])
     bound = max(log(cfg.times), cfg.sigmas * noise.of_level(last))
-    if final - float(middle[low]) < bound or final <= first:
+    if final - float(middle[low]) < bound:
         return None
     below = np.flatnonzero(middle <= middle[low] + bound / 4)
     return int(place[min(int(below[-1]) + 1, n - 1)]), ratio_of(float(middle[low])), ratio_of(final)

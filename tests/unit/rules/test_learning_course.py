@@ -19,6 +19,7 @@ from forensics.case.progress import ledger
 from forensics.diagnosis.precedence import leads, preference
 from forensics.model import EvidenceRole, Finding, Severity
 from forensics.registry import load
+from forensics.rules.learning import gradients
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median, past_median
 from forensics.store.run import Run, run_of
@@ -190,6 +191,21 @@ def test_gradients_that_shrink_with_the_learning_rate_do_not_vanish() -> None:
     fade = np.where(np.arange(200) < 190, 1.0, 1e-4)
     run = run_with(loss=FLAT, grad_norm=noisy(fade, 0.1), lr=np.linspace(1e-3, 0, 200))
     assert said("LRN012", run) == []
+
+
+def test_of_a_norm_that_ends_within_ten_times_its_lowest_record_no_level_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    def counted(y: np.ndarray, window: int) -> np.ndarray:
+        asked.append(len(y))
+        return centred_median(y, window)
+
+    monkeypatch.setattr(gradients, "centred_median", counted)
+    for last, made in ((9.9, 0), (10.1, 100)):
+        assert len(said("LRN013", run_with(loss=FALLING, grad_norm=np.repeat([1.0, last], 50)))) == bool(made)
+        assert sum(asked) == made
 
 
 def test_growing_gradients_are_a_warning_only_with_a_rising_loss() -> None:
