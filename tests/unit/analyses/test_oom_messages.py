@@ -174,7 +174,8 @@ def test_the_phase_comes_from_the_frame_that_raised() -> None:
         "torch/optim/adam.py:9 step": "optimizer", "src/model.py:7 forward": "forward", "x.py:1 main": "unknown",
         "transformers/modeling_utils.py:44 from_pretrained": "loading",
         "torch/_dynamo/eval_frame.py:655 _fn": "unknown", "run/eval_frames.py:3 main": "unknown",
-        "run/eval_loop.py:3 main": "evaluation",
+        "run/eval_loop.py:3 main": "evaluation", "train.py:192 in train_and_evaluate": "unknown",
+        "train.py:192 in train_and_eval": "unknown", "train.py:192 in load_and_evaluate": "evaluation",
     }  # fmt: skip
     assert {frame: phase_of(frame) for frame in frames} == frames
 
