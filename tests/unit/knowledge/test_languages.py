@@ -19,6 +19,10 @@ from forensics.knowledge.vocabulary import in_english, stands_for
         ("勾配ノルム", "grad_norm"),
         ("độ chính xác", "accuracy"),
         ("Готово. Точность", "finished. accuracy"),
+        ("Prüfverlust", "validation loss"),
+        ("pérdida de prueba", "loss test"),
+        ("потеря на проверке", "loss validation"),
+        ("Valideringsförlust", "validation loss"),
         ("val_loss", "val_loss"),
     ],
 )
@@ -27,7 +31,7 @@ def test_a_name_in_another_language_is_that_of_its_english_words(printed: str, e
 
 
 @pytest.mark.parametrize(
-    "word", ["verlustfrei", "experte", "apertes", "passage", "Schrittweite", "lottery", "passoire"]
+    "word", ["verlustfrei", "experte", "apertes", "passage", "Schrittweite", "lottery", "passoire", "Überprüfung"]
 )
 def test_a_longer_word_is_another_one(word: str) -> None:
     assert in_english(word) == word
