@@ -174,11 +174,20 @@ def _with_steps(dialect: Dialect, frame: pl.DataFrame, memory: Memory) -> pl.Dat
     return fresh
 
 
+#: One title of training may stand above a whole run.
+_FEWEST_TITLES = 2
+
+
 def _with_sections(joined: pl.DataFrame) -> pl.DataFrame:
-    """Add `held_out`: whether a row is below the title of an evaluation, before what trains or counts again."""
+    """Add `held_out`: whether a row is below the title of an evaluation, before what trains or counts again.
+
+    Where what trains has its titles, too, these alone part them, and an evaluation may count its batches.
+    """
     earlier = pl.col("held_out") if "held_out" in joined.columns else pl.lit(None, dtype=pl.Boolean())
     is_title, counts = pl.col("meaning") == "section", pl.any_horizontal(pl.col("step", "iter", "epoch").is_not_null())
     opens = pl.col("text").str.contains(words_for("title_of_evaluation"))
+    ours = joined.select(trains=(is_title & ~opens).sum(), evaluates=(is_title & opens).sum()).row(0)
+    counts &= ours[0] < max(ours[1] - 1, _FEWEST_TITLES)
     told = (
         pl.when(earlier.is_not_null()).then(earlier).when(is_title).then(opens).when(counts).then(pl.lit(value=False))
     )
@@ -211,6 +220,8 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
     ranks, _ = _filled(frame["rank"], -1)
     kinds, (steps, printed) = frame["kind"].to_numpy(), _filled(frame["step"], 0)
     metric = (frame["meaning"] == "metrics").to_numpy() & printed
+    if "held_out" in frame.columns:
+        metric &= ~frame["held_out"].to_numpy()
     for rank in each_once(ranks):
         mine = ranks == rank
         stream = memory.streams.setdefault(int(rank), Stream())

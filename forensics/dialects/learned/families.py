@@ -156,7 +156,7 @@ def as_line(family: Family, *, points: bool = False) -> Line:
         group = role or groups[column.key]
         if role is None:
             name = _named(column, ordered[i - 1].key if i else "")
-            names[group] = _of_evaluation(name) if family.held_out else name
+            names[group] = _of_evaluation(name, column.key) if family.held_out else name
         text, literal = _lead(column, ordered[i - 1].behind if i else "", first=i == 0)
         is_behind = i == 0 or column.place == reached + 1 or text.startswith(".*?")
         part = ("" if is_behind else ".*?") + text + _number(column, group, points=points)
@@ -193,8 +193,10 @@ def _named(column: Column, before: str) -> Name:
     return name
 
 
-def _of_evaluation(name: Name) -> Name:
-    """The name of what an evaluation measures; a rate or a time is none."""
+def _of_evaluation(name: Name, key: str) -> Name:
+    """The name of what an evaluation measures; a rate is none, and a time there is that of no training step."""
+    if name.canonical == "step_time_s":
+        return Name(key)
     measures = stands_for("printed_metric", name.canonical) and not stands_for("printed_rate", name.canonical)
     held_out = stands_for("held_out_word", name.canonical) or not measures
     return name if held_out else Name(canonical(f"val {name.canonical}").canonical, name.scale)
@@ -318,6 +320,8 @@ def finish(frame: pl.DataFrame) -> pl.DataFrame:
     per_epoch = pl.coalesce("iters", batch.max() + left_out)
     turn = pl.coalesce(pl.col("epoch") - first, pl.col("_turn"))
     fine = (turn * per_epoch + batch).cast(pl.Int64, strict=False)
+    if "held_out" in frame.columns:  # batches of an evaluation are no steps
+        fine = pl.when(~pl.col("held_out")).then(fine)
     alone = not (frame["seq"].diff() == 0).any()  # else a line was read in two ways, of which one may know the step
     same_line = [] if alone and frame["seq"].is_sorted() else [pl.col("step").max().over("seq")]
     frame = frame.with_columns(step=pl.coalesce(pl.col("step"), *same_line, fine)).drop("_turn")

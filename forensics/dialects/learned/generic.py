@@ -101,11 +101,16 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     excerpt = len(lines) < _TINY_LINES and sum(bool(line.strip()) for line in lines) <= _EXCERPT_LINES
     shapes = list(map(shape_of, lines))
     titles = _titles(lines, shapes)
-    groups = _merged(_grouped(lines, shapes))
-    found = [*_families(groups, ranks, repeats, titles, excerpt=excerpt), *tables(lines, repeats)][:_MAX_FAMILIES]
+    under_headers = list(tables(lines, repeats))
+    rows = {at for _, places in under_headers for at in places}
+    groups = _merged(_grouped(((at, line) for at, line in enumerate(lines) if at not in rows), shapes))
+    found = [*_families(groups, ranks, repeats, titles, excerpt=excerpt), *(family for family, _ in under_headers)]
+    found = found[:_MAX_FAMILIES]
     found = _evaluations_first(found)
     for guess in (nameless, unnamed):
         found = found if any(family.is_metric for family in found) else [*found, *guess(lines)]
+    if not any(map(_tells_a_loss, found)):
+        found = [*unnamed(lines, of_splits=True), *found]
     if not any(family.is_metric for family in found):
         return None
     learned = tuple(as_line(family, points=points) for family in found)
@@ -117,6 +122,10 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
         finish=finish,
         doc=__doc__ or "",
     )
+
+
+def _tells_a_loss(family: Family) -> bool:
+    return bool(family.pattern) or any(stands_for("printed_loss", column.key) for column in family.columns)
 
 
 def _evaluations_first(found: list[Family]) -> list[Family]:
@@ -227,14 +236,14 @@ def _is_lost(row: tuple[Slot, ...]) -> bool:
     return any(stands_for("printed_loss", key) and not stands_for("printed_rate", key) for key in gone)
 
 
-def _grouped(lines: Sequence[str], shapes: Sequence[str]) -> _Groups:
+def _grouped(lines: Iterable[tuple[int, str]], shapes: Sequence[str]) -> _Groups:
     """Lines by their keys; what lines of one shape are is decided once, and few shapes make a log."""
     groups: _Groups = {}
     signatures: dict[str, tuple[str, ...]] = {}
-    for at, (line, shape) in enumerate(zip(lines, shapes, strict=True)):
+    for at, line in lines:
         if len(line) > _MAX_CHARS:
             continue
-        signature = signatures.get(shape)
+        signature = signatures.get(shape := shapes[at])
         if signature is None:
             signature = _read(line, slots(line, shape))
             if names_hold(shape) and "%|" not in line:  # the label of a bar may say by its digits what it counts

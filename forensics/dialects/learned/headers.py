@@ -1,6 +1,8 @@
 """Tables whose names stand once, in a header row: `| step | loss |`, `epoch  train_loss  accuracy` or `step;loss`.
 
-Bars may be those that rich and others draw boxes with, of a header other ones than those of its rows.
+Bars may be those that rich and others draw boxes with, of a header other ones than those of its rows. A header may take
+two lines between bars (`Mini-batch` above `Loss`), and rows may begin with a word that says on which data they measure,
+above which the header has a word, too. Of a list in a cell the first number is read.
 """
 
 from __future__ import annotations
@@ -21,6 +23,12 @@ from forensics.patterns import lazily
 _SIGNS = "%s"
 _NUMBER = lazily(rf"^(?:{N})[{_SIGNS}]?$")
 _CLOCK = lazily(rf"^{CLOCKED}$")
+_REST = rf"(?:, *{N})*\]"
+_LIST = lazily(rf"^\[{N}{_REST}$")
+#: Before the names of a header: the mark of a comment, as `numpy.savetxt` writes it.
+_COMMENT = lazily(r"^\s*#+\s+")
+#: The word before the numbers of a row: `! Train   12  0.5`.
+_LABEL = lazily(r"^[\s!*>-]*(?P<label>[A-Za-z]\w*)\s+(?=[-+.\d])")
 _BARS, _MARKS = "|│┃║", ";,"
 _MAX_CELLS = 24
 #: TRL's longest name of a metric, `sampling/sampling_logp_difference/mean`, has 38.
@@ -69,28 +77,63 @@ def _is_counter(cell: str) -> bool:
     return named or stands_for("header_of_counters", cell)
 
 
-def tables(lines: Sequence[str], repeats: int) -> Iterator[Family]:
-    """Families of rows under a header that names a loss, or a counter and a metric; a counter grows from row to row."""
+def tables(lines: Sequence[str], repeats: int) -> Iterator[tuple[Family, list[int]]]:
+    """Families of rows under a header that names a loss, or a counter and a metric, with the places of these rows."""
     seen: set[tuple[str, ...]] = set()
     for i, line in enumerate(lines):
-        named = line.lstrip(f" \t{_BARS}")[:1]  # a header begins with a name: most lines are not cut for it
+        named = line.lstrip(f" \t#{_BARS}")[:1]  # a header begins with a name: most lines are not cut for it
+        if not named.isalpha() or len(line) > 1000:
+            continue
         mark = _mark(line)
-        header = (
-            tuple(cell.rstrip(":.") for cell in _cells(line, mark)) if named.isalpha() and len(line) <= 1000 else ()
-        )
-        if header in seen or not header or not _is_header(header):
+        for header, is_labelled in _headers(line, lines[i + 1 : i + 2], mark):
+            if header in seen or not _is_header(header):
+                continue
+            if len(seen) == _MAX_HEADERS:
+                return
+            seen.add(header)
+            below = [*enumerate(lines)][i + 1 :]
+            found = [one for one in _under(header, below, mark, is_labelled=is_labelled) if len(one[1]) >= repeats]
+            yield from found
+            if found:
+                break
+
+
+def _headers(line: str, below: Sequence[str], mark: str) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """What the names of a header may be, and whether its rows begin with a word."""
+    bare = _COMMENT.sub("", line)
+    cells = [cell.rstrip(":.") for cell in _cells(bare, mark)]
+    if _between(line) in _BARS:
+        second = _cells(below[0], mark) if below else []
+        if len(second) == len(cells) > 1 and any(second) and all(not cell or cell[:1].isalpha() for cell in second):
+            yield tuple(f"{a} {b}".strip() for a, b in zip(cells, second, strict=True)), False
+    yield tuple(cells), False
+    if not mark and _between(line) not in _BARS:
+        words = bare.split()
+        yield tuple(words), False
+        first = next((at for at, word in enumerate(words) if _is_counter(word)), 0)
+        if first and all(stands_for("names_a_split_only", word) or not _is_measure(word) for word in words[:first]):
+            yield tuple(words[first:]), True
+
+
+def _under(
+    header: tuple[str, ...], lines: Sequence[tuple[int, str]], mark: str, *, is_labelled: bool
+) -> Iterator[tuple[Family, list[int]]]:
+    """The family of the rows below a header; where they begin with a word, one for each word."""
+    rows: dict[str, list[tuple[int, list[str]]]] = {}
+    marks: dict[str, str] = {}
+    for at, text in lines:
+        label = _LABEL.match(text) if is_labelled else None
+        if is_labelled and label is None:
             continue
-        if len(seen) == _MAX_HEADERS:
-            return
-        seen.add(header)
-        told = [(text, _cells(text, mark)) for text in lines[i + 1 :]]
-        told = [(text, cells) for text, cells in told if len(cells) == len(header) and _is_row(cells)]
-        if len(told) < repeats:
-            continue
-        between = _between(told[0][0])
-        between = mark if mark and between not in _BARS else between
-        if (family := _family(header, [cells for _, cells in told], between)) is not None:
-            yield family
+        cells = _cells(text[label.end() :] if label is not None else text, mark)
+        if len(cells) == len(header) and _is_row(cells):
+            word = label["label"] if label is not None else ""
+            marks.setdefault(word, _between(text))
+            rows.setdefault(word, []).append((at, cells))
+    for label, told in rows.items():
+        between = mark if mark and marks[label] not in _BARS else marks[label]
+        if (family := _family(header, [cells for _, cells in told], between, label)) is not None:
+            yield family, [at for at, _ in told]
 
 
 def _is_absent(cell: str) -> bool:
@@ -99,7 +142,7 @@ def _is_absent(cell: str) -> bool:
 
 def _is_row(cells: Sequence[str]) -> bool:
     told = [cell for cell in cells if not _is_absent(cell)]
-    return bool(told) and all(_NUMBER.match(cell) or _CLOCK.match(cell) for cell in told)
+    return bool(told) and all(_NUMBER.match(cell) or _CLOCK.match(cell) or _LIST.match(cell) for cell in told)
 
 
 def _told(rows: Sequence[Sequence[str]], i: int) -> list[str]:
@@ -112,7 +155,9 @@ def _between(line: str) -> str:
     return next((mark for mark in f"{_BARS}\t" if mark in line), " ")
 
 
-def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Family | None:
+def _family(header: tuple[str, ...], rows: list[list[str]], between: str, label: str) -> Family | None:
+    lists = [i for i in range(len(header)) if any(map(_LIST.match, _told(rows, i)))]
+    rows = [[cell[1:].split(",")[0].rstrip("]") if i in lists else cell for i, cell in enumerate(row)] for row in rows]
     clocked = [i for i in range(len(header)) if is_duration(header[i]) and all(map(_CLOCK.match, _told(rows, i)))]
     kept = [i for i in range(len(header)) if (told := _told(rows, i)) and all(map(_NUMBER.match, told))]
     kept = sorted({*kept, *clocked})
@@ -138,10 +183,13 @@ def _family(header: tuple[str, ...], rows: list[list[str]], between: str) -> Fam
     bar = between if between in _BARS + _MARKS else ""
     gap = rf"\s*[{bar}]\s*" if bar else r"\s+"
     shown = {i: rf"(?P<{groups[i]}>{CLOCKED if i in clocked else N})[{_SIGNS}]?" for i in kept}
+    shown |= {i: rf"\[(?P<{groups[i]}>{N}){_REST}" for i in lists}
     cells = [
         rf"(?:{shown[i]}|{words_for('absent_cell')})" if i in partly else shown.get(i, r"[\d:]+")
         for i in range(len(header))
     ]
     edge = rf"\s*[{bar}]?\s*" if bar and bar in _BARS else r"\s*"
-    pattern = f"^{edge}{gap.join(cells)}{edge}$"
-    return Family(columns, roles, is_metric=True, pattern=pattern, needle=between)
+    lead = rf"[\s!*>-]*{label}\s+" if label else edge
+    pattern = f"^{lead}{gap.join(cells)}{edge}$"
+    held_out = stands_for("held_out_word", label)
+    return Family(columns, roles, is_metric=True, pattern=pattern, needle=label or between, held_out=held_out)

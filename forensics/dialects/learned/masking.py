@@ -28,7 +28,7 @@ _UNIT = (
 _COUNTED_UNIT = "it"
 #: What stands for each placeholder in a learned pattern; none needs look-around.
 SOURCE = {
-    OPAQUE: r"\d[-\d:.,TZ/ hms]*",
+    OPAQUE: r"\d[-\d:.,TZ/ hms]*(?:[AP]M\b)?",
     BAR: r"\d+%\|[^|]*\|",
     CLOCK: r"\[[\d:?]+<[^,\]]*(?:, *[\d.?]+ ?[A-Za-z]+/[A-Za-z]+)?",
     NUMBER: rf"(?:{N}){_UNIT}?",
@@ -42,7 +42,7 @@ _TOKEN = lazily(
     rf"(?P<bar>{SOURCE[BAR]})|(?P<clock>{SOURCE[CLOCK]})"
     r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
     r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d[-/]\d\d(?:[-/]\d\d)?(?=[ ,]+\d\d:\d\d)"
-    r"|\d+(?::\d\d)+(?:[.,]\d+)?|(?<!\w)(?:\d+h ?)?\d+m ?\d{1,2}s\b|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
+    r"|\d+(?::\d\d)+(?:[.,]\d+)?(?: [AP]M\b)?|(?<!\w)(?:\d+h ?)?\d+m ?\d{1,2}s\b|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
     rf"|(?:(?:(?<![^\W\u3041-\ud7a3])(?<![.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND}|{_OF_A_PLAN})"
     r"(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*(?:[dD][-+]\d+)?)?(?:[eE][-+]?\d+)?"
     r"|\.\d+(?:[eE][-+]?\d+|[dD][-+]\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"

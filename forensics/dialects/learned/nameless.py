@@ -45,6 +45,10 @@ _FALLS = 0.2
 _JITTER = 0.1
 #: Above it a number is a count or a throughput.
 _MOST_NORM = 1000.0
+#: A loss that does not fall may rise so much from its first third to its last; a score rises more.
+_GROWN = 1.1
+#: All of something, in percent.
+_WHOLE = 100
 
 
 def nameless(lines: Sequence[str]) -> Iterator[Family]:
@@ -65,38 +69,75 @@ def nameless(lines: Sequence[str]) -> Iterator[Family]:
                 yield _family(columns, between)
 
 
-def unnamed(lines: Sequence[str]) -> Iterator[Family]:
+def unnamed(lines: Sequence[str], *, of_splits: bool = False) -> Iterator[Family]:
     """Families of lines alike but for their numbers, where no name tells the loss: `[40] 3.21`, `40 | train | 3.21 |`.
 
-    What counts stands first, behind its epoch perhaps, and what becomes half as large, up and down, stands next.
+    What counts stands first, behind its epoch perhaps, and what becomes half as large, up and down, stands next; behind
+    the share of the plan that a counter has reached, it may stay, too. `of_splits`: only lines that begin with the name
+    of their data, `train 050 2.18 21.3`.
     """
     rows: dict[tuple[str, ...], list[tuple[Slot, ...]]] = {}
     for line in lines:
         row = slots(line, shape_of(line)) if len(line) <= _MOST_CHARS else ()
-        if _LEAST_WIDTH <= len(row) <= _MOST_WIDTH and not any(slot.unit for slot in row):
+        if _LEAST_WIDTH <= len(row) <= _MOST_WIDTH and {slot.unit for slot in row} <= {"", "%"}:
             rows.setdefault(tuple(_BLANKS.sub(" ", slot.before) for slot in row), []).append(row)
     for texts, found in rows.items():
         columns = [Column("", cells, (), place=at) for at, cells in enumerate(zip(*found, strict=True))]
-        told = [column for column in columns if not column.cells[0].over]
-        ahead = len(told) > _LEAST_WIDTH and _enumerates(told[0])
-        if len(found) <= _LEAST_LINES or len(told) < _LEAST_WIDTH + ahead or not _counts(told[ahead]):
-            continue
-        loss = told[ahead + 1]
-        if not (_is_unnamed(loss.cells[0]) and loss.has_a_course and _halves(loss.values)):
-            continue
-        anew = ahead and any(b < a for a, b in pairwise(told[ahead].values))
-        roles = {
-            told[ahead].place: "iter" if anew else "step",
-            loss.place: "eval_loss" if _is_held_out(loss.cells[0]) else "loss",
-        }
-        roles |= {told[0].place: "epoch"} if ahead else {}
-        groups = [roles.get(column.place, f"value_{column.place + 1}") for column in columns]
-        cells = (f"{source(text)}(?P<{group}>{N})" for text, group in zip(texts, groups, strict=True))
-        words = re.findall(r"[^\s\x01-\x04]+", " ".join(texts))
-        pattern = "^" + "".join(cells)
-        yield Family(
-            tuple(columns), {"": "step"}, is_metric=True, pattern=pattern, needle=max(words, key=len, default=" ")
-        )
+        if len(found) > _LEAST_LINES and (not of_splits or stands_for("names_a_split_only", found[0][0].key)):
+            yield from _of_row(columns, texts)
+
+
+def _of_row(columns: Sequence[Column], texts: Sequence[str]) -> Iterator[Family]:
+    """The family of one kind of lines, with the texts before their numbers."""
+    told = [column for column in columns if not column.cells[0].over]
+    shares = [column for column in told[1:2] if _is_share(column, told[0])]
+    told = [column for column in told if column not in shares]
+    ahead = len(told) > _LEAST_WIDTH and _enumerates(told[0])
+    if len(told) < _LEAST_WIDTH + ahead or any(cell.unit for column in told for cell in column.cells):
+        return
+    counter, loss = told[ahead], told[ahead + 1]
+    anew = _begins_anew(counter.values) or (ahead and any(b < a for a, b in pairwise(told[0].values)))
+    falls = loss.has_a_course and _halves(loss.values)
+    if not (_counts(counter, anew=anew) and _is_unnamed(loss.cells[0]) and (falls or (shares and _wavers(loss)))):
+        return
+    held_out = any(_is_held_out(cell) for cell in (told[0].cells[0], loss.cells[0]))
+    roles = {counter.place: "iter" if anew else "step", loss.place: "eval_loss" if held_out else "loss"}
+    if held_out and anew:
+        del roles[counter.place]  # batches of an evaluation
+    roles |= {told[0].place: "epoch"} if ahead else {}
+    groups = [roles.get(column.place, f"value_{column.place + 1}") for column in columns]
+    cells = (f"{source(text)}(?P<{group}>{N})%?" for text, group in zip(texts, groups, strict=True))
+    words = re.findall(r"[^\s\x01-\x04]+", " ".join(texts))
+    needle = max(words, key=len, default=" ")
+    yield Family(tuple(columns), {"": "step"}, is_metric=True, pattern="^" + "".join(cells), needle=needle)
+
+
+def _is_share(column: Column, counter: Column) -> bool:
+    """Whether a column is in percent how far a counter is of one plan."""
+    most = max(column.values)
+    if column.units != {"%"} or not 0 < most <= _WHOLE:
+        return False
+    last = max(counter.values)
+    near = (abs(b - a * most / last) <= 1 for a, b in zip(counter.values, column.values, strict=True))
+    return last > 0 and all(near)
+
+
+def _wavers(column: Column) -> bool:
+    """Whether it goes up and down as a loss that does not fall, no share and no count, or is lost."""
+    told = [value for value in column.values if isfinite(value)]
+    if len(told) < len(column.values):
+        return _is_loss(column)
+    turns = sum((b - a) * (c - b) < 0 for a, b, c in zip(told, told[1:], told[2:], strict=False))
+    third = len(told) // 3
+    rises = median_of(told[-third:]) > _GROWN * median_of(told[:third])
+    moves = any(not value.is_integer() for value in told) and 2 * turns > len(told) - 2
+    return moves and not rises and min(told) >= 0 and 1 < median_of(told) < _MOST_NORM
+
+
+def _begins_anew(values: Sequence[float]) -> bool:
+    """Whether a counter begins anew twice at least, each time where it had reached the same number."""
+    falls = [i for i, (a, b) in enumerate(pairwise(values), 1) if b < a]
+    return len(falls) > 1 and {values[i] for i in falls} == {values[0]} and len({values[i - 1] for i in falls}) == 1
 
 
 def _is_unnamed(cell: Slot) -> bool:
@@ -123,11 +164,11 @@ def _cell(text: str) -> Slot:
     return Slot("", text, "", "", over=False)
 
 
-def _counts(column: Column) -> bool:
-    """Whether it rises by the same whole number, but where a run began again."""
+def _counts(column: Column, *, anew: bool = False) -> bool:
+    """Whether it rises by the same whole number, but where a run or, `anew`, an epoch began again."""
     rises = [b - a for a, b in pairwise(column.values)]
     up = {rise for rise in rises if rise > 0}
-    return len(up) == 1 and sum(rise <= 0 for rise in rises) <= _FALLS * len(rises)
+    return len(up) == 1 and (anew or sum(rise <= 0 for rise in rises) <= _FALLS * len(rises))
 
 
 def _is_loss(column: Column) -> bool:

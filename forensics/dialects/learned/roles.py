@@ -73,14 +73,23 @@ def _step_role(column: Column, epoch: Column | None) -> str:
     falls = [i for i, (a, b) in enumerate(pairwise(values), 1) if b < a and i not in column.begins]
     if epoch is not None and len(epoch.values) == len(values):
         turns = [i for i, (a, b) in enumerate(pairwise(epoch.values), 1) if b > a]
-        if falls and all(i in turns for i in falls):
+        anew = {
+            i for i, (a, b) in enumerate(pairwise(epoch.values), 1) if b < a
+        }  # the next fold, or a job that began again
+        within = [i for i in falls if i not in anew]
+        if within and (all(i in turns for i in within) or _begins_with(turns, falls)):
             return "iter"
-        within = stands_for("counter_within_an_epoch", last_word(column.key)) or bool(column.maxima)
-        if within and not falls and not turns and grows(column):
+        is_inner = stands_for("counter_within_an_epoch", last_word(column.key)) or bool(column.maxima)
+        if is_inner and not falls and not turns and grows(column):
             return "iter"
     elif falls and column.maxima and all(_wraps(column, i) for i in falls):
         return "iter"
     return "step" if grows(column) else ""
+
+
+def _begins_with(turns: Sequence[int], falls: Sequence[int]) -> bool:
+    """Whether a counter begins anew with every epoch, and within one perhaps for the batches of its validation."""
+    return len(turns) >= _FEWEST_FALLS and all(turn in falls for turn in turns)
 
 
 #: Between two epochs a loop prints nothing; a job that begins again prints its heads first.
