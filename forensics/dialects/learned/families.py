@@ -26,7 +26,7 @@ from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
 from forensics.dialects.names import canonical, counts, falls, is_anew, measured, of_pair
 from forensics.dialects.spec import DECIMAL_COMMA, NS, RESERVED, Line, N, Name
-from forensics.knowledge.vocabulary import stands_for
+from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.patterns import lazily
 
 _MAX_FIRST, _MAX_GAP = 120, 60
@@ -148,6 +148,7 @@ def as_line(family: Family, *, points: bool = False) -> Line:
     literals: list[str] = []
     groups = group_names([column.key for column in family.columns])
     ordered = sorted(family.columns, key=lambda c: c.place)
+    players = _players([column.key for column in ordered])
     reached = -1
     for i, column in enumerate(ordered):
         role = column.role or family.roles.get(column.key)
@@ -155,7 +156,7 @@ def as_line(family: Family, *, points: bool = False) -> Line:
             continue
         group = role or groups[column.key]
         if role is None:
-            name = _named(column, ordered[i - 1].key if i else "")
+            name = players.get(column.key) or _named(column, ordered[i - 1].key if i else "")
             names[group] = _of_evaluation(name, column.key) if family.held_out else name
         text, literal = _lead(column, ordered[i - 1].behind if i else "", first=i == 0)
         is_behind = i == 0 or column.place == reached + 1 or text.startswith(".*?")
@@ -191,6 +192,15 @@ def _named(column: Column, before: str) -> Name:
     if len(most) == 1 and 0 < max(column.values, default=0) <= whole and stands_for("score", column.key):
         return Name(name.canonical, name.scale / whole)  # `Accuracy: 375/3840`
     return name
+
+
+def _players(keys: Sequence[str]) -> Mapping[str, Name]:
+    """The losses of a discriminator and a generator that one line calls by their letters: `dl=0.7 gl=1.2`."""
+    printed, pairs = {key.lower(): key for key in keys}, keys_of("two_players")
+    both = next(
+        (two for two in zip(pairs[::2], pairs[1::2], strict=True) if two[0] in printed and two[1] in printed), ()
+    )
+    return {printed[key]: Name(name) for key, name in zip(both, ("d_loss", "g_loss"), strict=False)}
 
 
 def _of_evaluation(name: Name, key: str) -> Name:

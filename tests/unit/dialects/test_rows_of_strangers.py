@@ -190,3 +190,15 @@ def test_a_share_that_is_not_that_of_the_counter_is_none_of_its_plan() -> None:
         SHARED.format(s=50 * at, p=noise.uniform(0, 100), t=at, v=2.9 + noise.gauss(0, 0.03)) for at in range(1, 61)
     ]
     assert told(lines) == {}
+
+
+@pytest.mark.parametrize("form", ["iter {s} | dl={a:.3f} gl={b:.3f}", "[{s}] D: {a:.3f} G: {b:.3f} loss {a:.3f}"])
+def test_two_players_may_be_called_by_their_letters(form: str) -> None:
+    found = told(table(lambda at, a, b: form.format(s=at, a=a, b=b)))
+    assert found["d_loss"] == found["g_loss"] == (30, 1, 30)
+
+
+def test_one_of_two_letters_is_no_player() -> None:
+    found = told(table(lambda at, a, b: f"iter {at} | dl={b:.3f} | loss {a:.3f}"))
+    assert "dl" in found
+    assert "d_loss" not in found
