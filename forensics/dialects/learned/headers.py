@@ -104,7 +104,11 @@ def _headers(line: str, below: Sequence[str], mark: str) -> Iterator[tuple[tuple
     cells = [cell.rstrip(":.") for cell in _cells(bare, mark)]
     if _between(line) in _BARS:
         second = _cells(below[0], mark) if below else []
-        if len(second) == len(cells) > 1 and any(second) and all(not cell or cell[:1].isalpha() for cell in second):
+        if (
+            len(second) == len(cells) > 1
+            and any(second)
+            and all(not cell or cell.lstrip("(")[:1].isalpha() for cell in second)
+        ):
             yield tuple(f"{a} {b}".strip() for a, b in zip(cells, second, strict=True)), False
     yield tuple(cells), False
     if not mark and _between(line) not in _BARS:

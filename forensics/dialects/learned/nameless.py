@@ -106,7 +106,10 @@ def _of_row(columns: Sequence[Column], texts: Sequence[str]) -> Iterator[Family]
         del roles[counter.place]  # batches of an evaluation
     roles |= {told[0].place: "epoch"} if ahead else {}
     groups = [roles.get(column.place, f"value_{column.place + 1}") for column in columns]
-    cells = (f"{source(text)}(?P<{group}>{N})%?" for text, group in zip(texts, groups, strict=True))
+    cells = (
+        f"{source(text)}{N}%" if column in shares else f"{source(text)}(?P<{group}>{N})"
+        for text, group, column in zip(texts, groups, columns, strict=True)
+    )
     words = re.findall(r"[^\s\x01-\x04]+", " ".join(texts))
     needle = max(words, key=len, default=" ")
     yield Family(tuple(columns), {"": "step"}, is_metric=True, pattern="^" + "".join(cells), needle=needle)

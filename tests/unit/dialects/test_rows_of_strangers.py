@@ -57,8 +57,13 @@ def table(row: Callable[[int, float, float], str], count: int = 30) -> list[str]
 
 
 def test_the_names_of_a_table_may_stand_in_two_lines_between_bars() -> None:
-    head = ["|=====|", "| Iteration | Mini-batch | Validation |", "|           |    Loss    |    Loss    |", "|=====|"]
-    found = told([*head, *table(lambda at, a, b: f"| {at * 30} | {a:.4f} | {b:.4f} |")])
+    head = [
+        "|=====|",
+        "| Iteration | Elapsed | Mini-batch | Validation |",
+        "|    | (mm:ss) |    Loss    |    Loss    |",
+        "|=====|",
+    ]
+    found = told([*head, *table(lambda at, a, b: f"| {at * 30} | 00:{at} | {a:.4f} | {b:.4f} |")])
     assert found["loss"] == found["eval_loss"] == (30, 30, 900)
 
 
@@ -168,7 +173,7 @@ def shared(value: Callable[[int, Random], float], plan: int = 3000) -> list[str]
 
 
 def test_behind_the_share_of_its_plan_a_loss_may_stay() -> None:
-    assert told(shared(lambda _, noise: 2.99 + noise.gauss(0, 0.03)))["loss"] == (60, 50, 3000)
+    assert told(shared(lambda _, noise: 2.99 + noise.gauss(0, 0.03))) == {"loss": (60, 50, 3000)}
 
 
 @pytest.mark.parametrize(
