@@ -27,10 +27,13 @@ _REST = rf"(?:, *{N})*\]"
 _LIST = lazily(rf"^\[{N}{_REST}$")
 #: Before the names of a header: the mark of a comment, as `numpy.savetxt` writes it.
 _COMMENT = lazily(r"^\s*#+\s+")
+#: A norm among names that blanks part, whose bars part no cells.
+_NORM = lazily(r"(?<=\s)\|(\w{1,4})\|(?=\s|$)")
 #: The word before the numbers of a row: `! Train   12  0.5`.
 _LABEL = lazily(r"^[\s!*>-]*(?P<label>[A-Za-z]\w*)\s+(?=[-+.\d])")
 _BARS, _MARKS = "|│┃║", ";,"
 _MAX_CELLS = 24
+_BARS_OF_A_NORM = 2
 #: TRL's longest name of a metric, `sampling/sampling_logp_difference/mean`, has 38.
 _MAX_NAME_CHARS = 48
 #: All lines are searched for the rows of each header, so a file of nothing but headers must not cost their square.
@@ -80,7 +83,8 @@ def _is_counter(cell: str) -> bool:
 def tables(lines: Sequence[str], repeats: int) -> Iterator[tuple[Family, list[int]]]:
     """Families of rows under a header that names a loss, or a counter and a metric, with the places of these rows."""
     seen: set[tuple[str, ...]] = set()
-    for i, line in enumerate(lines):
+    for i, printed in enumerate(lines):
+        line = _NORM.sub(r"\1norm", printed) if printed.count("|") == _BARS_OF_A_NORM else printed
         named = line.lstrip(f" \t#{_BARS}")[:1]  # a header begins with a name: most lines are not cut for it
         if not named.isalpha() or len(line) > 1000:
             continue
@@ -129,7 +133,9 @@ def _under(
         label = _LABEL.match(text) if is_labelled else None
         if is_labelled and label is None:
             continue
-        cells = _cells(text[label.end() :] if label is not None else text, mark)
+        row = text[label.end() :] if label is not None else text
+        cells = _cells(row, mark)
+        cells = cells if len(cells) == len(header) else row.split()  # some numbers are wider than others
         if len(cells) == len(header) and _is_row(cells):
             word = label["label"] if label is not None else ""
             marks.setdefault(word, _between(text))

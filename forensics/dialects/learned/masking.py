@@ -56,8 +56,8 @@ LETTERS = (
     r"\u3041-\u3096\u30a1-\u30fa\u30fc\u4e00-\u9fff\uac00-\ud7a3"
 )
 _KEY_WORD = rf"[{LETTERS}][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b\uff08\uff09]*"
-#: A norm as it is written: `||g||`, `‖∇L‖`.
-_NORM = rf"(?:\|\||‖)[{LETTERS}∇][{LETTERS}∇ ()]{{0,20}}(?:\|\||‖)(?:_?2)?"
+#: A norm as it is written: `||g||`, `‖∇L‖`, `|g|`.
+_NORM = rf"(?:(?:\|\||‖)[{LETTERS}∇][{LETTERS}∇ ()]{{0,20}}(?:\|\||‖)(?:_?2)?|\|(?:g|grad|∇[{LETTERS}]?)\|)"
 #: The unit of a quantity, glued to its name: `fwd(ms): 52.0`.
 _IN_UNITS = r"(?:\((?:[mun]?s|sec|min|hrs?|%|[kKMGT]i?B|[KMG]o|[A-Za-z]+/[A-Za-z]+)(?=\)))?"
 _KEY = lazily(

@@ -207,3 +207,18 @@ def test_one_of_two_letters_is_no_player() -> None:
     found = told(table(lambda at, a, b: f"iter {at} | dl={b:.3f} | loss {a:.3f}"))
     assert "dl" in found
     assert "d_loss" not in found
+
+
+def test_a_norm_between_single_bars_is_one_and_parts_no_cells() -> None:
+    found = told(["#  it    loss    |g|", *table(lambda at, a, b: f"{at:5d} {a:9.4f} {b:9.4f}")])
+    assert found == {"loss": (30, 1, 30), "grad_norm": (30, 1, 30)}
+    assert told(table(lambda at, a, b: f"step {at} loss={a:.4f}, |g|={b:.4f}")) == found
+
+
+def test_columns_may_be_parted_by_one_blank_and_by_more() -> None:
+    rows = table(lambda at, a, b: f"   {at:5d}     {a:.4f}   {b:.4f} 0.5")
+    assert told(["  it  loss  val_loss  ess", *rows])["eval_loss"] == (30, 1, 30)
+
+
+def test_a_short_cell_between_bars_is_a_cell() -> None:
+    assert told(["step | g | loss", *table(lambda at, a, b: f"{at} | {b:.4f} | {a:.4f}")])["loss"] == (30, 1, 30)
