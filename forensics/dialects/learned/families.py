@@ -285,12 +285,14 @@ def _lead(column: Column, behind: str, *, first: bool) -> tuple[str, str]:
     if column.behind:
         return ("" if first else r".*?"), column.behind
     clipped = re.split("[\x01-\x04]", shared)[-1] if first else shared
-    clipped = _from_a_word(clipped, column.key)
-    text = source(clipped) if clipped.strip() else rf"{re.escape(column.key)}\W{{0,6}}?" if column.key else ""
-    begins = (clipped or column.key)[:1].isalnum() and (first or not any(map(_is_glued, texts, repeat(clipped))))
+    words = column.key.split(" ")
+    key = next((end for end in (" ".join(words[at:]) for at in range(len(words))) if end in shared), column.key)
+    clipped = _from_a_word(clipped, key)
+    text = source(clipped) if clipped.strip() else rf"{re.escape(key)}\W{{0,6}}?" if key else ""
+    begins = (clipped or key)[:1].isalnum() and (first or not any(map(_is_glued, texts, repeat(clipped))))
     edge = r"\b" if begins else ""
     gap = "" if first else r".*?"
-    return f"{gap}{edge}{text}", clipped or column.key
+    return f"{gap}{edge}{text}", clipped or key
 
 
 def _is_glued(text: str, end: str) -> bool:

@@ -8,6 +8,7 @@ dotted versions are opaque: they are neither numbers nor literal text.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
@@ -282,7 +283,7 @@ def _places(line: str) -> tuple[_Place, ...]:
             key=_key(slot._replace(before=_ORDINAL.sub("", before)), places[-1].slot if places else None)
         )
         keys = {place.slot.key for place in places}
-        slot = slot._replace(key=_within(slot, keys))
+        slot = slot._replace(key=_of_its_part(_within(slot, keys), [place.slot.key for place in places]))
         number = found.span("opaque" if clocked else "number")
         rate = None if slot.key else _RATE.match(line, number[1]) or _RATE.match(line, start)
         if rate is not None:  # of a pair, of source and target, the second
@@ -369,6 +370,18 @@ def _within(slot: Slot, earlier: AbstractSet[str]) -> str:
     return f"{found['group']} {slot.key}" if told or slot.key in earlier else slot.key
 
 
+def _of_its_part(key: str, earlier: Sequence[str]) -> str:
+    """The key, with the data that its part of the line began with where it stands twice.
+
+    `train loss 0.3 acc 0.9 | val loss 0.4 acc 0.8`: the second is the accuracy of the validation.
+    """
+    names_its_own = any(stands_for(means, key) for means in ("held_out_word", "names_training"))
+    if key not in earlier or names_its_own:
+        return key
+    begun = [one.split(" ")[0] for one in earlier[earlier.index(key) + 1 :] if " " in one]
+    return next((f"{word} {key}" for word in reversed(begun) if stands_for("held_out_word", word)), key)
+
+
 def _latin(key: str) -> str:
     """A Latin name without the Chinese, Japanese or Korean words written before it, but for those of a validation."""
     mixed = _MIXED.fullmatch(key)
@@ -443,7 +456,7 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
             slot = Slot("", text, unit, before, over)
             slot = slot._replace(key=_key(slot, found[-1] if found else None))
             keys = {one.key for one in found}
-            key = _within(slot, keys) or behind or _time_of(slot, keys)
+            key = _of_its_part(_within(slot, keys), [one.key for one in found]) or behind or _time_of(slot, keys)
         if place.named is not None:
             key = behind = line[slice(*place.named)]
         found.append(Slot(key, text, unit, before, over, behind))

@@ -222,3 +222,22 @@ def test_columns_may_be_parted_by_one_blank_and_by_more() -> None:
 
 def test_a_short_cell_between_bars_is_a_cell() -> None:
     assert told(["step | g | loss", *table(lambda at, a, b: f"{at} | {b:.4f} | {a:.4f}")])["loss"] == (30, 1, 30)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[epoch {s}/30] train loss={a:.3f} acc={c:.2f} | val loss={b:.3f} acc={d:.2f}",
+        "epoch {s}: train loss {a:.3f}, acc {c:.2f}, val loss {b:.3f}, acc {d:.2f}",
+    ],
+)
+def test_what_stands_twice_is_once_of_the_data_that_its_part_began_with(form: str) -> None:
+    rows = metrics(table(lambda at, a, b: form.format(s=at, a=a, b=b, c=0.9, d=0.5)))
+    found = {name: (part.height, part["value"].max()) for (name,), part in rows.group_by("name")}
+    assert found["acc"] == (30, 0.9)
+    assert found["val acc"] == (30, 0.5)
+
+
+def test_what_stands_twice_without_other_data_between_keeps_no_name_of_any() -> None:
+    found = told(table(lambda at, a, b: f"step {at} loss {a:.3f} lr 0.1 aux loss {b:.3f} lr 0.2"))
+    assert not any(name.startswith(("val", "aux lr")) for name in found)
