@@ -114,14 +114,12 @@ class Left(Struct, frozen=True):
     records: int = 2
 
 
-@rule("SLO038 on-the-cpu", "events metrics facts", confidence="high", cause="on_the_cpu")
+@rule("SLO038 on-the-cpu", "events metrics facts", severity="warning", confidence="high", cause="on_the_cpu")
 def on_the_cpu(run: Run, cfg: Left) -> Findings:
     """Find the line that says that no GPU was found, where the run trained on."""
     if backend(run) not in {"", "cpu"}:
         return
-    unused = telling("gpu_left_unused")
-    code = pl.col("code").is_in(unused | telling("on_the_cpu"))
-    said = run.scan("events").filter(code).sort("source", "seq").collect()
+    said = run.scan("events").filter(pl.col("code").is_in(telling("on_the_cpu"))).sort("source", "seq").collect()
     for row in said.iter_rows(named=True):
         place = pl.coalesce("line", "byte", "seq").fill_null(0) > (row["line"] or row["byte"] or 0)
         behind = metric_records(run).filter(pl.col("trains") & (pl.col("source") == row["source"]) & place)
@@ -131,7 +129,6 @@ def on_the_cpu(run: Run, cfg: Left) -> Findings:
                 "the run trains on the CPU: the framework found no GPU that it can use",
                 f"it says so once, and {records} training records follow",
                 proof(event_evidence(row)),
-                severity="warning" if row["code"] in unused else "info",
                 numbers={"records": records},
             )
             return

@@ -18,26 +18,17 @@ LIMIT = "slurmstepd: error: *** JOB 5512 ON gpu-n014 CANCELLED AT 2026-06-06T11:
 
 @pytest.mark.parametrize(
     "line",
-    [WARNED, "GPU available: True (cuda), used: False\n"],
-)
-def test_a_run_that_goes_on_without_a_gpu_that_is_there_is_suspect(tmp_path: Path, line: str) -> None:
-    text = told(written(tmp_path, {"train.log": line + STEPS}))
-    assert text.startswith("SUSPECT")
-    assert "(on_the_cpu" in text
-
-
-@pytest.mark.parametrize(
-    "line",
     [
-        "torch/cuda/__init__.py:52: UserWarning: CUDA initialization: Found no NVIDIA driver on your system.\n",
+        WARNED,
         "WARNING:absl:No GPU/TPU found, falling back to CPU.\n",
+        "GPU available: True (cuda), used: False\n",
         "CUDA is not available, using CPU\n",
     ],
 )
-def test_a_run_of_a_machine_without_a_gpu_may_be_meant_to_be(tmp_path: Path, line: str) -> None:
-    text = told(written(tmp_path, {"train.log": line + STEPS + "training finished\n"}))
-    assert text.startswith("HEALTHY")
-    assert "the run trains on the CPU: the framework found no GPU" in text.replace("\n", " ")
+def test_a_run_that_goes_on_without_a_gpu_is_suspect(tmp_path: Path, line: str) -> None:
+    text = told(written(tmp_path, {"train.log": line + STEPS}))
+    assert text.startswith("SUSPECT")
+    assert "(on_the_cpu" in text
 
 
 @pytest.mark.parametrize(
