@@ -93,7 +93,7 @@ def _risen(run: Run) -> str | None:
     if episode_series(run) or keys_of(run).select(holding(run, "of_reward").any()).item():
         return None
     of_loss = holding(run, "of_loss") & ~holding(run, "no_objective") & ~holding(run, "beside_the_objective")
-    rows = counted(run, of_loss & of_training()).filter(pl.col("value_class") == "finite")
+    rows = judged_rows(run, counted(run, of_loss & of_training()).filter(pl.col("value_class") == "finite"))
     third = pl.len() // 3
     levels = rows.group_by("source", "rank", "raw_name", maintain_order=True).agg(
         pl.len(), first=pl.col("value").head(third).median(), last=pl.col("value").tail(third).median()

@@ -114,7 +114,7 @@ class Left(Struct, frozen=True):
     records: int = 2
 
 
-@rule("SLO038 on-the-cpu", "events metrics facts", severity="warning", confidence="high", cause="on_the_cpu")
+@rule("SLO038 on-the-cpu", "events metrics facts", confidence="high", cause="on_the_cpu")
 def on_the_cpu(run: Run, cfg: Left) -> Findings:
     """Find the line that says that no GPU was found, where the run trained on."""
     if backend(run) not in {"", "cpu"}:
@@ -129,6 +129,7 @@ def on_the_cpu(run: Run, cfg: Left) -> Findings:
                 "the run trains on the CPU: the framework found no GPU that it can use",
                 f"it says so once, and {records} training records follow",
                 proof(event_evidence(row)),
+                severity="info",
                 numbers={"records": records},
             )
             return

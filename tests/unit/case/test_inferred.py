@@ -105,7 +105,7 @@ def test_the_only_number_that_falls_as_a_loss_does_is_the_loss(beside: list[floa
         ("eps", [0.9**at for at in range(20)]),
         ("Fehlerquadrat", [*reversed(JITTERS)]),
         ("val_Fehlerquadrat", JITTERS),
-        ("weight_norm", JITTERS),
+        ("feature_norm", JITTERS),
     ],
     ids=["a schedule", "rises", "held out", "a norm"],
 )
