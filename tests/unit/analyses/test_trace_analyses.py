@@ -17,6 +17,7 @@ from forensics.analyses.traces.loader import loader_share
 from forensics.analyses.traces.ranks import arrivals, waits
 from forensics.analyses.traces.steps import steps, timed_steps
 from forensics.analyses.traces.syncs import sync_calls
+from forensics.rules.slowdown.traces.host import trace_host_copies
 from forensics.store.run import Run, run_of
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -116,6 +117,38 @@ def test_work_from_before_the_window_is_kept_and_told_from_a_lost_launch() -> No
 def test_a_gap_is_charged_to_what_the_host_did(between: list[dict[str, Any]], late_us: float, cause: str) -> None:
     run = traced(launch(1, 0), kernel(1, 10, 90), *between, launch(2, late_us), kernel(2, 200, 10))
     assert idle_gaps(run).select("dur_ns", "cause").rows() == [(100 * US, cause)]
+
+
+@pytest.mark.parametrize(
+    ("silent_us", "busy_us", "cause"),
+    [
+        (5_000, 0, trace_gaps.OWN),
+        (4_999, 0, trace_gaps.SYNC),  # as long as a queue of launches may be
+        (6_000, 6_000, trace_gaps.OWN),
+        (6_000, 6_001, trace_gaps.SYNC),  # operators take most of the gap
+    ],
+)
+def test_a_wait_is_not_blamed_for_the_programs_own_work_behind_it(silent_us: float, busy_us: float, cause: str) -> None:
+    late_us = 105 + silent_us + busy_us
+    run = traced(
+        launch(1, 5),
+        kernel(1, 10, 95),
+        host("cudaStreamSynchronize", 20, 85, "cuda_runtime"),
+        host("aten::index", 105, busy_us),
+        launch(2, late_us),
+        kernel(2, late_us + 5, 10),
+    )
+    assert idle_gaps(run)["cause"].to_list() == [cause]
+
+
+@pytest.mark.parametrize(("copied_us", "rules"), [(20, ["SLO039"]), (19.9, [])])
+def test_copies_of_the_host_count_where_nothing_computes_beside_them(copied_us: float, rules: list[str]) -> None:
+    run = traced(
+        row("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 0, copied_us),
+        row("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 40, 40),  # beside a kernel
+        kernel(None, copied_us, 100 - copied_us),
+    )
+    assert [one.rule for one in trace_host_copies(run)] == rules
 
 
 def test_a_short_gap_after_a_timely_launch_is_latency_between_kernels() -> None:
