@@ -3,9 +3,10 @@
 The cause is read from the work that ends the gap. Launched before the gap began, it waited on the device: at most
 `KERNEL_WAIT_NS` is the usual latency between kernels, longer next to a collective is communication, else unknown.
 Launched late, its thread was busy until then: waiting for the data loader or for a collective for at least half of that
-time, at work of its own, returning from a blocking call, or anything else (`host wait`). Work of its own is none of
-torch's: `OWN_NS` or longer without any operator or call of the driver, and at least half of the time. A device has no
-queue of that length: it would run dry with or without the blocking call before it.
+time, at work of its own, returning from a blocking call, or anything else (`host wait`). Work of its own gives the
+device nothing and waits for nothing of it: `OWN_NS` or longer without such a call of the driver, and at least half of
+the time. A device has no queue of that length: it would run dry with or without the blocking call before it. Operators
+do not count: one that launches nothing works on the host, and a trace read for its device's time has none.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from forensics.analyses.traces.gpu import CALLS, COMMUNICATION, gpu_rows
+from forensics.analyses.traces.gpu import COMMUNICATION, gpu_rows, host_calls
 from forensics.analyses.traces.intervals import Ints, Union, covered, gaps, union_of
 from forensics.analyses.traces.loader import loader_rows
 from forensics.analyses.traces.steps import spans
@@ -125,12 +126,11 @@ def _after_sync(run: Run, source: str, frame: pl.DataFrame) -> pl.Series:
 
 
 def _at_own_work(run: Run, source: str, frame: pl.DataFrame, idle: Union) -> pl.Series:
-    """Whether the host called nothing of torch's for most of the time until the late launch."""
+    """Whether the host neither gave the device work nor awaited any for most of the time until the late launch."""
     late = frame["waited"].fill_null(0).to_numpy()
     if not (late >= OWN_NS).any():
         return pl.Series("own", np.zeros(len(late), np.bool_))
-    busy = spans(run, (pl.col("source") == source) & pl.col("category").is_in([*CALLS, "cpu_op"]))
-    calls = busy.select("start_ns", "end_ns").collect()
+    calls = host_calls(run).filter(pl.col("source") == source).select("start_ns", "end_ns").collect()
     silent = _until(frame, idle) - idle.start - covered(union_of(calls), idle.start, _until(frame, idle))
     return pl.Series("own", (silent >= OWN_NS) & (silent * 2 >= late))
 

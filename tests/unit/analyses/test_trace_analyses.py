@@ -125,7 +125,7 @@ def test_a_gap_is_charged_to_what_the_host_did(between: list[dict[str, Any]], la
         (5_000, 0, trace_gaps.OWN),
         (4_999, 0, trace_gaps.SYNC),  # as long as a queue of launches may be
         (6_000, 6_000, trace_gaps.OWN),
-        (6_000, 6_001, trace_gaps.SYNC),  # operators take most of the gap
+        (6_000, 6_001, trace_gaps.SYNC),  # calls of the driver take most of the gap
     ],
 )
 def test_a_wait_is_not_blamed_for_the_programs_own_work_behind_it(silent_us: float, busy_us: float, cause: str) -> None:
@@ -134,7 +134,9 @@ def test_a_wait_is_not_blamed_for_the_programs_own_work_behind_it(silent_us: flo
         launch(1, 5),
         kernel(1, 10, 95),
         host("cudaStreamSynchronize", 20, 85, "cuda_runtime"),
-        host("aten::index", 105, busy_us),
+        host("cudaMalloc", 105, busy_us, "cuda_runtime"),
+        host("aten::index", 105 + busy_us, silent_us),  # as work on the host
+        host("cudaGetDevice", 105 + busy_us, silent_us, "cuda_runtime"),  # as a question
         launch(2, late_us),
         kernel(2, late_us + 5, 10),
     )

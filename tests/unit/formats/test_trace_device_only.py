@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from forensics import pipeline, registry
 from forensics.analyses.traces import loader as trace_loader
+from forensics.analyses.traces.gaps import OWN
 from forensics.compare.kernel_profile import KernelProfile, profile
 from forensics.compare.kernels import diff
 from forensics.formats.trace import chrome as chrome_trace
@@ -149,6 +150,20 @@ def test_a_trace_of_the_host_only_is_still_a_trace() -> None:
     events = [made.duration("cpu_op", "aten::x", 100.0 + at, 0.5) for at in range(500)]
     found = same("trace.json", made.several_a_line(events))
     assert [(one.rank, one.count) for one in found.ranks] == [(0, 0)]
+
+
+def test_work_of_the_host_behind_a_wait_has_one_cause_in_both() -> None:
+    events = [
+        made.duration("cuda_runtime", "cudaLaunchKernel", 0, 2, correlation=1),
+        made.duration("kernel", "a", 10, 90, (0, 7), device=0, stream=7, correlation=1),
+        made.duration("cuda_runtime", "cudaStreamSynchronize", 20, 85),
+        *(made.duration("cpu_op", "aten::index", at, 900) for at in range(110, 20_000, 1_000)),
+        *(made.duration("cuda_runtime", "cudaGetDevice", at, 900) for at in range(110, 20_000, 1_000)),
+        made.duration("cuda_runtime", "cudaLaunchKernel", 20_200, 2, correlation=2),
+        made.duration("kernel", "a", 20_210, 90, (0, 7), device=0, stream=7, correlation=2),
+    ]
+    (idle,) = same("trace.json", made.several_a_line(events)).ranks[0].idle
+    assert (idle.cause, idle.gaps, idle.time_ns) == (OWN, 1, 20_110_000)
 
 
 def test_kinds_that_are_left_out_are_counted_by_phase_and_category() -> None:

@@ -22,7 +22,7 @@ class HostWork(Struct, frozen=True):
 
 @rule("SLO040 trace-host-work", "spans", severity="warning", confidence="medium", cause="host_work")
 def trace_host_work(run: Run, cfg: HostWork) -> Findings:
-    """Find the trace whose device waits most for work of the program that calls no operator."""
+    """Find the trace whose device waits most for work of the program that launches nothing."""
     gaps = idle_gaps(run).filter(pl.col("cause") == OWN)
     lost = gaps.group_by("source").agg(lost_ns=pl.col("dur_ns").sum(), gaps=pl.len())
     rows = by_rank(run).join(lost, on="source").with_columns(share=pl.col("lost_ns") / pl.col("span_ns"))
@@ -40,7 +40,7 @@ def trace_host_work(run: Run, cfg: HostWork) -> Findings:
         f"the device is idle {percent(row['share'])} of the traced time while the program works on the host"
         + (f" in {quoted(place)}" if place is not None else "")
         + on_rank(row),
-        f"{times(row['gaps'])} the host called no operator and launched nothing for most of a gap"
+        f"{times(row['gaps'])} the host launched nothing and awaited nothing for most of a gap"
         + (f"; {ms(places['ns'][0])} of {ms(row['lost_ns'])} in {quoted(place)}" if place is not None else ""),
         proof(
             span_evidence(first, f"{ms(first['dur_ns'])} without work before {quoted(first['name'])}"),
