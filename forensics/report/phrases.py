@@ -6,15 +6,18 @@ import re
 import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from math import inf
 
 from forensics.action import Action, Check, Gap
 from forensics.case.rank_spans import ranks_text
+from forensics.identity import spoken
 from forensics.knowledge.causes import causes
 from forensics.model import (
     WEIGHTS,
     Checkpoint,
     Confidence,
     Coverage,
+    Evidence,
     FileStatus,
     Finding,
     Onset,
@@ -58,6 +61,14 @@ def ranks(culprits: Iterable[int]) -> str:
     if len(every) <= _RANKS_SHOWN:
         return ranks_text(every)
     return "ranks " + ", ".join(str(r) for r in every[:_RANKS_SHOWN]) + f" and {len(every) - _RANKS_SHOWN} more"
+
+
+def stated(evidence: Evidence, room: float = inf) -> str:
+    """Give what a place says: the line, a long one from its own words on, else the number; empty without either."""
+    words = (evidence.quote or (f"{evidence.name} = {evidence.value}" if evidence.name else "")).strip()
+    if len(words) > room and evidence.locator.line is not None:
+        return spoken(words) or words  # what a logger prints goes before what it was given
+    return words
 
 
 def onset(value: Onset) -> str:

@@ -8,7 +8,6 @@ from itertools import chain, islice
 
 from msgspec import Struct
 
-from forensics.identity import spoken
 from forensics.io.safe_text import printable
 from forensics.model import Evidence, Finding, Outcome, Report
 from forensics.patterns import lazily
@@ -181,11 +180,8 @@ def _one_evidence(label: str, evidence: Evidence, style: Style, most: int = 1) -
     """Lay out a place, and below it what it says: a long line from its own words on, after what a logger prints."""
     head = style.paint(f"{label:<{LABEL_CHARS}}", "dim")
     yield head + style.paint(printable(evidence.place), "cyan")
-    said = (evidence.quote or (f"{evidence.name} = {evidence.value}" if evidence.name else "")).strip()
     room = max(20, style.width - LABEL_CHARS - 2)
-    if len(said) > room and evidence.locator.line is not None:
-        said = spoken(said) or said
-    if said:
+    if said := say.stated(evidence, room):
         rows = textwrap.wrap(printable(said, room * most), room, break_on_hyphens=False)
         yield from (" " * (LABEL_CHARS + 2) + row for row in rows[:most])
 

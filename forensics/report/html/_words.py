@@ -25,14 +25,9 @@ def outcome(verdict: Verdict) -> Markup:
     return tag("span", _OUTCOMES[verdict.outcome.value] + shape, class_=f"outcome {verdict.outcome.value}")
 
 
-def words_of(evidence: Evidence) -> str:
-    """Give what stands at a place: the line, else the number; empty where neither is known."""
-    return evidence.quote.strip() or (f"{evidence.name} = {evidence.value}" if evidence.name else "")
-
-
 def evidence_of(evidence: Evidence) -> Markup:
     role = " (speaks against it)" if evidence.role is EvidenceRole.CONTRADICTS else ""
-    return join(tag("p", tag("code", evidence.place), role), some("pre", words_of(evidence)))
+    return join(tag("p", tag("code", evidence.place), role), some("pre", say.stated(evidence)))
 
 
 def command(text: str | None) -> Markup:

@@ -286,6 +286,13 @@ def test_the_same_report_gives_the_same_bytes(failed: Report) -> None:
     assert len({page_of(filled(failed, "x y")) for _ in range(10)}) == 1
 
 
+def test_what_a_record_says_is_whole_at_the_head_of_the_page(failed: Report) -> None:
+    said = f"151 ms without work before {'k' * 80}"
+    evidence = (Evidence("trace.json", Locator(record=17), said),)
+    page = "".join(render(replace(failed, findings=(replace(failed.findings[0], evidence=evidence),))))
+    assert page.count(said) == 2  # there and among the evidence
+
+
 def test_several_runs_are_listed_and_linked(failed: Report) -> None:
     page = page_of(failed, failed)
     assert "2 runs" in page

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.identity import spoken
 from forensics.model import Evidence, Outcome, Report, Verdict
 from forensics.report import phrases as say
 from forensics.report._losses import words
 from forensics.report.html._elements import Markup, definitions, join, some, tag
 from forensics.report.html._section import Section, Shown
-from forensics.report.html._words import command, outcome, words_of
+from forensics.report.html._words import command, outcome
 
 #: A longer line begins at its own words, after what a logger prints, and is cut: it stands whole below.
 _LONG, _MOST = 90, 120
@@ -46,9 +45,7 @@ def _told(report: Report) -> Iterator[tuple[str, Markup | str]]:
 
 
 def _first(evidence: Evidence) -> Markup:
-    said = words_of(evidence)
-    if len(said) > _LONG:
-        said = spoken(said) or said
+    said = say.stated(evidence, _LONG)
     said = said if len(said) <= _MOST else said[: _MOST - 1] + "…"
     return join(tag("code", evidence.place), " ", tag("span", said, class_="quote"))
 
