@@ -26,7 +26,7 @@ _KEPT_PER_RANK = 200
 
 
 class Entry(Struct, frozen=True):
-    """One recorded operation of one rank; `peer` is set for a send or a receive."""
+    """One recorded operation of one rank; `peer` is set for a send or a receive, `begun` where its device began it."""
 
     rank: int
     key: Key
@@ -41,6 +41,7 @@ class Entry(Struct, frozen=True):
     peer: int | None = None
     p2p_seq: int | None = None
     gloo: bool = False
+    begun: bool = False
 
     @property
     def words(self) -> str:
@@ -216,4 +217,5 @@ def entry_of(row: Mapping[str, Any], key: Key) -> Entry:
         peer=None if not row["p2p"] else dst if src == row["rank"] else src,
         p2p_seq=row["p2p_seq"],
         gloo=said.get("op", "").startswith("gloo"),
+        begun=row["state"] == "started",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.hang.collectives import Entry, Key, Recorded, entry_of, recorded
@@ -133,6 +134,24 @@ def device_lags(run: Run) -> Mapping[int, Lag]:
         if behind:
             found[rank] = Lag(rank, len(behind), behind[0])
     return found
+
+
+def never_begun(run: Run) -> Mapping[int, Entry]:
+    """Give the ranks whose device did not begin the operation in which their peers' devices wait, and that operation.
+
+    Only ranks whose own dump notes when a device begins (TORCH_NCCL_ENABLE_TIMING=1): else all are `scheduled`.
+    """
+    told = recorded(run)
+    notes = told.rows.filter(pl.col("started_ns").is_not_null() | (pl.col("state") == "started"))["rank"].unique()
+    held = {
+        (rank, entry.key, entry.seq): entry
+        for rank, entries in told.pending.items()
+        for entry in entries
+        if entry.peer is None
+    }
+    begun = {(key, seq) for (_, key, seq), entry in held.items() if entry.begun}
+    late = ((rank, entry) for (rank, *at), entry in held.items() if tuple(at) in begun and not entry.begun)
+    return {rank: entry for rank, entry in late if rank in set(notes)}
 
 
 def _done_elsewhere(completed: Mapping[Key, Mapping[int, int]], entry: Entry) -> bool:

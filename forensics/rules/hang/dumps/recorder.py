@@ -9,7 +9,7 @@ from forensics.analyses.hang.collectives import recorded, timed_out_in
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.differs import first_difference
 from forensics.analyses.hang.stacks import stacks
-from forensics.analyses.hang.waits import Wait, WaitGraph, device_lags, wait_graph
+from forensics.analyses.hang.waits import Wait, WaitGraph, device_lags, never_begun, wait_graph
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.rules._errors import of_failure
@@ -92,12 +92,20 @@ class DeviceStopped(Struct, frozen=True):
 
 @gives_clues("HNG006 device-stopped", config=DeviceStopped)
 def device_stopped(run: Run) -> Iterator[Clue]:
-    """Ranks that hold pending what their peers completed."""
+    """Ranks that hold pending what their peers completed, or whose device did not begin what their peers' did."""
     cfg = run.threshold(DeviceStopped)
     lags = device_lags(run)
     most = max((lag.count for lag in lags.values()), default=0)
     bad = sorted(r for r, lag in lags.items() if lag.count >= max(cfg.fewest, cfg.share * most))
-    if not bad or len(bad) * 2 > len(recorded(run).ranks) or first_difference(run) is not None:
+    unbegun = never_begun(run)
+    few = len(recorded(run).ranks) // 2
+    if not 0 < len(bad or unbegun) <= few or first_difference(run) is not None:
+        return
+    if not bad:
+        ranks = tuple(sorted(unbegun))
+        held = unbegun[ranks[0]].words
+        why = ranks_do(ranks, f"hold {held}, which the device never began; the other devices wait in it")
+        yield Clue(ranks, "device_stall", 6, "recorder", why, tuple(of_entry(unbegun[r]) for r in ranks[:_SHOWN]))
         return
     counts = ", ".join(f"{lags[r].count} on rank {r}" for r in bad[:_SHOWN])
     why = ranks_do(bad, f"have unfinished collectives that their peers completed ({counts})")
