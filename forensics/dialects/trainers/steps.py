@@ -65,7 +65,8 @@ def of_bar(frame: pl.DataFrame) -> pl.DataFrame:
     A bar has no name, and evaluation draws one of its own, so the training bar is told by its total: its count moves
     from one record to the next. The frame drawn before a record may be some updates old, as a bar is drawn ten times a
     second at most, and the bar is mostly redrawn after the record; of the two, the one whose counts advance more evenly
-    from record to record is believed.
+    from record to record is believed. A log that keeps the last frame of a bar alone, as W&B's output.log, has that
+    before all records: a full bar then counted until the epoch that the training's end names.
     """
     bar = pl.col("meaning") == "progress"
     wanted = pl.col("meaning").is_in(["metrics", "ended"]) & pl.col("step").is_null()
@@ -82,8 +83,13 @@ def of_bar(frame: pl.DataFrame) -> pl.DataFrame:
     frame = frame.with_columns(_after=pl.coalesce(later, "_after"))
     metrics = frame.filter(wanted & (pl.col("meaning") == "metrics"))
     beside = "_after" if _evenness(metrics["_after"]) > _evenness(metrics["_before"]) else "_before"
-    share = (pl.col("epoch") * pl.col("_announced") / pl.col("_epochs")).round().cast(pl.Int64, strict=False)
-    step = pl.when(wanted).then(pl.coalesce(beside, share)).otherwise(pl.col("step"))
+    total, epochs, count = pl.col("_announced"), pl.col("_epochs"), pl.col(beside)
+    full = frame.filter(bar & (pl.col("step") == pl.col("max_steps")))["step"].max()
+    if full is not None and metrics["epoch"].n_unique() > 1 and metrics[beside].unique().to_list() == [full]:
+        total, epochs = count, pl.lit(frame.filter(meaning="ended")["epoch"].max(), pl.Float64)
+        count = pl.when(meaning="ended").then(count)
+    share = (pl.col("epoch") * total / epochs).round().cast(pl.Int64, strict=False)
+    step = pl.when(wanted).then(pl.coalesce(count, share)).otherwise(pl.col("step"))
     return frame.with_columns(step=step).drop("_count", "_total", "_epochs", "_announced", "_before", "_after")
 
 

@@ -44,7 +44,7 @@ _GLOBS = (
 
 @ingester(
     "text_log",
-    version=7,
+    version=8,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
     slicing="forensics.formats.text.slices",

@@ -51,3 +51,36 @@ def test_a_bar_with_nothing_behind_it_is_one_segment(behind: str, tmp_path: Path
     run = read(tmp_path, behind)
     assert values(run, "loss")
     assert run.collect("events").filter(pl.col("code") == "last_line")["text"].str.contains("it/s").all()
+
+
+def dicts(total: int, end: str) -> str:
+    rows = (
+        {"loss": f"{4 - 3 * at / total:.4}", "grad_norm": "0.9", "epoch": f"{2 * at / total:.4}"}
+        for at in range(5, total, 5)
+    )
+    return "".join(f"{row}\n" for row in rows) + end
+
+
+@pytest.mark.parametrize(
+    ("end", "steps"),
+    [
+        (
+            "{'train_runtime': '6.4', 'train_samples_per_second': '17', 'train_loss': '1.7', 'epoch': '2'}\n",
+            [5, 10, 110],
+        ),
+        ("", []),  # where the epochs end is not told
+    ],
+)
+def test_records_behind_a_bar_that_is_kept_full_alone_are_counted_by_their_epochs(
+    end: str, steps: list[int], tmp_path: Path
+) -> None:
+    bar = "100%|##########| 111/111 [00:06<00:00, 15.48it/s]\n"
+    (tmp_path / "output.log").write_text(bar + dicts(111, end), encoding="utf-8")
+    found = [step for step, _ in values(ingest_run(tmp_path), "loss")]
+    assert [*found[:2], *found[-1:]] == steps
+
+
+def test_one_record_beside_a_full_bar_is_of_its_count(tmp_path: Path) -> None:
+    bar = "100%|##########| 8/8 [00:06<00:00, 15.48it/s]\n"
+    (tmp_path / "output.log").write_text(bar + dicts(8, ""), encoding="utf-8")
+    assert [step for step, _ in values(ingest_run(tmp_path), "loss")] == [8]
