@@ -152,7 +152,7 @@ def by_layout(
         values = values[:, fits]
     groups.columns = list(layout.names)
     own = [n for n, tail in zip(layout.names, layout.of_tail, strict=True) if n in RESERVED and not tail]
-    meta = _meta(line, lines, groups.select(own), how)
+    meta = _meta(line, lines, pl.DataFrame([groups.get_column(name) for name in own]), how)
     return Batch(kind, meta, interleaved(named(line, layout), values)), rest
 
 

@@ -57,6 +57,8 @@ def read(text: pl.Series, calendar: Calendar, *, rounds: int = _ROUNDS, looked_a
     """
     if not text.null_count():
         return _times_of(text, calendar, rounds, looked_at)
+    if text.null_count() == len(text):
+        return _nulls(len(text))
     there = text.is_not_null()
     return _nulls(len(text)).scatter(there.arg_true(), _times_of(text.filter(there), calendar, rounds, looked_at))
 

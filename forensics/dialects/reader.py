@@ -150,7 +150,8 @@ class Reader:
         t_ns = _times.read(stamped, self._bounds.calendar, rounds=_LAYOUTS, looked_at=len(rows))
         columns = [pl.Series(name, [row[name] for row in rows], dtype=dtype) for name, dtype in _EVENTS.items()]
         frame = pl.DataFrame(columns)
-        tables = {"events": frame.with_columns(t_ns=self._bounds.calendar.dated(t_ns, frame["byte"]))}
+        t_ns = self._bounds.calendar.dated(t_ns, frame["byte"])
+        tables = {"events": frame.hstack([t_ns.rename("t_ns")])}
         named = collectives.rows_of(rows)
         return tables | ({"collectives": named} if named.height else {})
 

@@ -62,6 +62,8 @@ def _table(opened: Opened, out: Out, rows: list[EvalRow]) -> int:
     if len(first) < 2:
         raise NotMine("no table")
     names = [cell.strip().strip('"') for cell in first[0]]
+    if not any(name.lower() in METRICS or metric_of(name) is not None for name in names):
+        raise NotMine("no column of a score")  # most tables are of training, and their cells need no look
     scores = (one for cells in first[1:] for one in _scores(names, cells))
     head = list(islice(scores, 1))  # of most tables, which are of training, it says enough
     if not head or trains(head) or not identifies([*head, *scores], opened.source.path):

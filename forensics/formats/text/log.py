@@ -124,7 +124,7 @@ def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE
     reader = Reader(dialects, bounds, begins, first_seq=first_seq)
     rank = opened.source.rank if opened.source.rank is not None else _speaker(raw)
     if rank is None and not first_seq:
-        _write(out, {"events": _printing(ranks)}, rank, opened.source.attempt or 0)
+        _write(out, _printing(ranks), rank, opened.source.attempt or 0)
     return Log(reader, rank, opened.source.attempt or 0, piece_bytes, is_wrapped=parts != sampled)
 
 
@@ -133,17 +133,17 @@ def say_flood(out: Out, code: str, count: int) -> None:
     out.issue("flood", f"{code}: {FLOOD}", count=count)
 
 
-def _printing(ranks: pl.Series) -> pl.DataFrame:
+def _printing(ranks: pl.Series) -> dict[str, pl.DataFrame]:
     """An event for each rank that lines of a log of several ranks begin with: one that says no more was there, too.
 
     Where most numbers up to the highest are missing, they count something else.
     """
-    known = ranks.drop_nulls().unique().sort()
-    whole = known.len() > 1 and 2 * known.len() > int(known[-1])
-    told = known if whole else known.clear()
-    words = [f"lines of rank {rank}" for rank in told]
-    row = {"rank": told.cast(pl.Int64), "text": pl.Series(words, dtype=pl.String)}
-    return pl.DataFrame(row).with_columns(code=pl.lit(PRINTS), level=pl.lit("info"), seq=pl.lit(0, dtype=pl.Int64))
+    told = sorted({rank for rank in ranks.to_list() if rank is not None})
+    if len(told) < 2 or 2 * len(told) <= told[-1]:
+        return {}
+    row = {"rank": pl.Series(told, dtype=pl.Int64), "text": [f"lines of rank {rank}" for rank in told]}
+    said = {"code": pl.lit(PRINTS), "level": pl.lit("info"), "seq": pl.lit(0, dtype=pl.Int64)}
+    return {"events": pl.DataFrame(row).with_columns(**said)}
 
 
 def _speaker(sample: pl.Series) -> int | None:
