@@ -18,7 +18,7 @@ from msgspec import Struct
 from forensics.case.epochs import counts_epochs, epoch_scale
 from forensics.case.progress import ledger, same_process
 from forensics.case.series import of_each_source, record_pieces
-from forensics.case.steps import are_sorted, at, key_of, parts
+from forensics.case.steps import are_sorted, at, key_of, only, parts, rises
 from forensics.store.run import Run, derived
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
@@ -113,12 +113,14 @@ def reached(run: Run) -> Iterator[tuple[str, pl.DataFrame]]:
     counted = {key_of(part, ["source"])[0]: part.drop("source") for part in parts(_counted(run), ["source"])}
     for source in [*found, *(source for source in counted if source not in found)]:
         rows = found.pop(source, None)
-        if rows is not None and not are_sorted(rows.select("at"), each_once=True):
+        if rows is not None and not rises(rows["at"]):
             rows = rows.unique(["rank", "at", "step"], maintain_order=True)
         every = [one for one in (rows, counted.get(source)) if one is not None]
         joined = every[0] if len(every) == 1 else pl.concat(every, how="diagonal_relaxed")
-        ordered = joined if are_sorted(joined.select("seq", "at")) else joined.sort("seq", "at", maintain_order=True)
-        yield source, ordered.select("rank", "at", "step", pl.col("t_ns").fill_null(-1), "printed")
+        ordered = joined if are_sorted(only(joined, "seq", "at")) else joined.sort("seq", "at", maintain_order=True)
+        found_at = ordered["t_ns"]
+        times = found_at.fill_null(-1) if found_at.null_count() else found_at
+        yield source, only(ordered, "rank", "at", "step", "printed").insert_column(3, times)
 
 
 @derived

@@ -128,5 +128,13 @@ def only(rows: pl.DataFrame, *names: str) -> pl.DataFrame:
 
 def parts(rows: pl.DataFrame, by: Sequence[str]) -> list[pl.DataFrame]:
     """The rows of each key, in order of their first ones; where all have one key nothing is copied."""
-    ends = rows.select(pl.col(by).first().eq_missing(pl.col(by)).all()) if rows.height else None
-    return [rows] if ends is not None and all(ends.row(0)) else rows.partition_by(by, maintain_order=True)
+    is_one = rows.height > 0 and all(_holds_one(rows.get_column(name)) for name in by)
+    return [rows] if is_one else rows.partition_by(by, maintain_order=True)
+
+
+def _holds_one(column: pl.Series) -> bool:
+    """Whether all values of a column are the same, or all are null, without a query."""
+    if missing := column.null_count():
+        return missing == len(column)
+    first = column[0]
+    return bool(column[-1] == first and (column == first).all())
