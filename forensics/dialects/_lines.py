@@ -215,12 +215,12 @@ class Cut:
         if text.len() and b"\x1b" in self.data:
             text = text.str.replace_all(ANSI, "")
         return pl.DataFrame(
-            {
-                "seq": as_column(keep + self._first_seq),
-                "line": as_column(self._lines(keep, starts)),
-                "byte": as_column(starts + self._offset),
-                "text": text,
-            }
+            [
+                as_column(keep + self._first_seq, "seq"),
+                as_column(self._lines(keep, starts), "line"),
+                as_column(starts + self._offset, "byte"),
+                text.rename("text"),
+            ]
         )
 
     def _lines(self, keep: Ints, starts: Ints) -> Ints:

@@ -205,7 +205,7 @@ def _meta(line: Line, lines: pl.DataFrame, groups: pl.DataFrame, how: How) -> pl
     columns["said"] = (
         groups.select(pl.struct(extra).struct.json_encode()).to_series() if extra else _nulls(height, pl.String())
     )
-    return pl.DataFrame(columns)
+    return pl.DataFrame([column.rename(name) for name, column in columns.items()])
 
 
 def _nulls(height: int, dtype: pl.DataType) -> pl.Series:
@@ -246,12 +246,12 @@ def interleaved(columns: list[tuple[int, str, Name]], values: npt.NDArray[np.flo
         return pl.DataFrame(schema=SCHEMA)
     scale = np.array([known.scale for _, _, known in columns])
     return pl.DataFrame(
-        {
-            "row": as_column(np.repeat(np.arange(height, dtype=np.int64), width)),
-            "raw_name": _again([name for _, name, _ in columns], height),
-            "name": _again([known.canonical for _, _, known in columns], height),
-            "value": as_column((values[[i for i, _, _ in columns]] * scale[:, None]).T.ravel()),
-        }
+        [
+            as_column(np.repeat(np.arange(height, dtype=np.int64), width), "row"),
+            _again([name for _, name, _ in columns], height).rename("raw_name"),
+            _again([known.canonical for _, _, known in columns], height).rename("name"),
+            as_column((values[[i for i, _, _ in columns]] * scale[:, None]).T.ravel(), "value"),
+        ]
     )
 
 

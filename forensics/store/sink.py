@@ -136,7 +136,7 @@ class SourceSink:
             frame = columns
         else:
             known = TABLES[table]
-            frame = pl.DataFrame({n: pl.Series(n, v, dtype=known.get(n), strict=False) for n, v in columns.items()})
+            frame = pl.DataFrame([pl.Series(n, v, dtype=known.get(n), strict=False) for n, v in columns.items()])
         source = pl.Series("source", [self.source.path], dtype=pl.String).new_from_index(0, frame.height)
         raw = Raw(frame.hstack([source]))
         if self.folder is None and frame.height < _WAITING_ROWS and raw.may_wait(table):

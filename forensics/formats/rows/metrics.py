@@ -216,7 +216,7 @@ class MetricRows(Struct):
 
         columns = dict(zip(At._fields, zip(*self._places, strict=True), strict=True))
         types = {**dict.fromkeys(At._fields, pl.Int64), "epoch": pl.Float64}
-        shared = pl.DataFrame({n: pl.Series(n, v, dtype=types[n], strict=False) for n, v in columns.items()})
+        shared = pl.DataFrame([pl.Series(n, v, dtype=types[n], strict=False) for n, v in columns.items()])
         record = np.repeat(np.arange(len(self._places)), self._counts)
         values = pl.Series("value", self._values, dtype=pl.Float64, strict=False)
         frame = _points(shared, record, np.array(self._codes), list(self._numbers), values)
@@ -237,8 +237,10 @@ def _points(
     import numpy as np  # noqa: PLC0415 - most files of a run are no tables of metrics
     import polars as pl  # noqa: PLC0415 - same
 
-    names = pl.DataFrame(list(named), schema={"name": pl.String, "raw_name": pl.String}, orient="row")
-    numbered = names[as_column(codes.astype(np.uint32))]
+    at = as_column(codes.astype(np.uint32))
+    numbered = [
+        pl.Series(what, [one[i] for one in named], dtype=pl.String)[at] for i, what in enumerate(("name", "raw_name"))
+    ]
     column = values.alias("value") if isinstance(values, pl.Series) else as_column(values, "value")
     records = shared if record is None else shared[as_column(record.astype(np.uint32))]
     return records.hstack([*numbered, column])
