@@ -30,6 +30,8 @@ _OF_OPTIMIZER = lazily(r"lr-\w+(?:/pg1|/group0)?")
 _IN_BRACKETS = lazily(r"(?P<bare>.*\S)\s*\((?P<inner>\w+|%)\)")
 #: `ms/step`, `s per batch`, `sec/Schritt`.
 _EACH = lazily(r"(?P<unit>\w+?)(?:/| ?per )(?P<counter>[^\W\d_]+)")
+#: `step_ms`, `data_time_sec`; `steps_sec` may be a rate whose stroke a tracker replaced, as no name in `ms` is.
+_IN_TIME = lazily(r"(?P<bare>\w+)_(?P<unit>ns|us|ms|secs?|seconds)")
 #: Words for one thing in names of memories.
 _SHORT = {"memory": "mem", "allocated": "alloc", "max": "peak", "cuda": "gpu", "device": "gpu"}
 
@@ -158,7 +160,7 @@ def canonical(printed: str) -> Name:
     if (device := _DEVICE.match(key)) is not None:
         return known.get(f"gpu.{key[device.end() :]}", Name(printed.strip()))
     head, _, last = key.replace(".", "/").rpartition("/")
-    means = known.get(last) or _sized(last) or _joined().get(last)
+    means = known.get(last) or _sized(last) or _joined().get(last) or _timed(last)
     if means is not None:
         first = head.split("/")[0]
         group = _groups().get(first)
@@ -168,6 +170,21 @@ def canonical(printed: str) -> Name:
             return means
     name = _by_words().get(_words(key)) or _sized(key) or _each(english.strip().lower()) or _bracketed(key)
     return Name(printed.strip()) if name is None else name
+
+
+def _timed(key: str) -> Name | None:
+    """The meaning of a name whose last word is a unit of time: of a step (`step_ms`), or what its bare name has."""
+    found = _IN_TIME.fullmatch(key)
+    if found is None:
+        return None
+    bare, seconds = found["bare"], _units("time")[found["unit"]]
+    name = table().get(bare)
+    means = name.canonical if name is not None else _roles("each_time").get(bare, "")
+    counter = bare.removesuffix("_time")
+    if means == "data_time_s" or (name is not None and means.endswith("_s")):
+        return Name(means, seconds)
+    is_time = counter != bare or found["unit"].endswith("s") and len(found["unit"]) == 2
+    return Name("step_time_s", seconds) if is_time and stands_for("counter_of_steps", counter) else None
 
 
 def _each(key: str) -> Name | None:

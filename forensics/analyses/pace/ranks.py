@@ -91,7 +91,8 @@ def stragglers(run: Run, least: Straggling) -> Iterator[Straggler]:
             .collect()
         )
         for (name,), one in rows.group_by("raw_name", maintain_order=True):
-            step = step_s if step_s is None or not _MS.search(str(name)) else 1000 * step_s
+            in_ms = _MS.search(str(name)) is not None and not str(one["name"][0]).endswith("_s")
+            step = step_s if step_s is None or not in_ms else 1000 * step_s
             times = _by_rank(one, step)
             if times is not None:
                 yield from _standing_out(one, times, least, waiting=waiting)

@@ -61,6 +61,26 @@ def test_a_rate_and_a_duration_of_anything_else_are_no_time_of_a_step(unit: str)
     assert canonical(unit).canonical != "step_time_s"
 
 
+@pytest.mark.parametrize(
+    ("printed", "known"),
+    [
+        ("iter_ms", Name("step_time_s", 0.001)),
+        ("perf/step_us", Name("step_time_s", 1e-6)),
+        ("step_time_sec", Name("step_time_s", 1.0)),
+        ("iteration_time_ms", Name("step_time_s", 0.001)),
+        ("load_ms", Name("data_time_s", 0.001)),
+        ("data_time_ms", Name("data_time_s", 0.001)),
+        ("steps_sec", Name("steps_sec")),
+        ("iter_secs", Name("iter_secs")),
+        ("elapsed_ms", Name("elapsed_ms")),
+        ("fwd_ms", Name("fwd_ms")),
+        ("epoch_ms", Name("epoch_ms")),
+    ],
+)
+def test_a_unit_of_time_behind_a_name_of_a_step_or_a_wait_is_its_unit(printed: str, known: Name) -> None:
+    assert canonical(printed) == known
+
+
 def test_the_second_of_two_rates_beside_each_other_is_a_rate() -> None:
     lines = [f"Step {i}/100; acc: 39.{i:02}; xent: {loss(i)}; {900 + i}/{800 + i} tok/s;" for i in range(COUNT)]
     assert values(lines, "tokens_per_sec") == [800.0 + i for i in range(COUNT)]

@@ -79,3 +79,12 @@ def test_a_rank_that_explains_little_of_the_lost_time_does_not_lead() -> None:
 
 def test_a_rank_that_was_slow_all_along_does_not_explain_a_jump_in_mid_run() -> None:
     assert at_other_onset(slow_from=0, other_from=80) == ["slow_steps"]
+
+
+def test_a_rank_is_measured_by_seconds_where_its_name_says_milliseconds() -> None:
+    run = job({0: [0.004] * 120, 1: [0.030] * 120, 2: [0.004] * 120}, [0.037] * 120)
+    frame = run.scan("metrics").collect()
+    raw = pl.col("raw_name").replace({"data_time": "load_ms", "step_time_s": "iter_ms"})
+    known = pl.col("name").replace({"data_time": "data_time_s"})
+    renamed = run_of("job", {"metrics": frame.with_columns(raw_name=raw, name=known)})
+    assert [hit.culprits for hit in straggling_rank(renamed)] == [(1,)]
