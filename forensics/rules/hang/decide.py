@@ -65,7 +65,8 @@ def sources() -> tuple[ClueSource, ...]:
 @derived
 def decision(run: Run) -> Decision | None:
     """Weigh the evidence of a run of several ranks; None where nothing failed or nothing can be said."""
-    found = tuple(clue for source in sources() for clue in source(run) if not _consequence(run, clue))
+    clues = (clue for source in sources() for clue in source(run))
+    found = tuple(clue for clue in clues if not _consequence(run, clue) and not _was_stopped(run, clue))
     if not _failed(run, found):
         return None
     everyone = _everyone(run, found)
@@ -95,6 +96,16 @@ def decision(run: Run) -> Decision | None:
 def _consequence(run: Run, clue: Clue) -> bool:
     """Whether all that a log proves it by was printed by a group that was started after the run had failed."""
     return clue.kind == "log" and all(follows(run, e.source, e.locator.line, e.t_ns) for e in clue.evidence)
+
+
+def _was_stopped(run: Run, clue: Clue) -> bool:
+    """Whether the ranks that a log misses were asked from outside to end before any other complained."""
+    if clue.kind != "log" or not clue.ranks or not is_absence(clue.cause):
+        return False
+    timed = [(f.t_ns, f.rank, f.weight == Weight.STOP) for f in standing(run) if f.t_ns is not None]
+    missed = min((t_ns for t_ns, rank, is_stop in timed if not is_stop and rank not in clue.ranks), default=None)
+    asked = {rank for t_ns, rank, is_stop in timed if is_stop and missed is not None and t_ns < missed}
+    return asked.issuperset(clue.ranks)
 
 
 def _everyone(run: Run, found: Sequence[Clue]) -> frozenset[int]:

@@ -31,12 +31,16 @@ def external_stop(run: Run) -> Findings:
     telling = min((f for f in found if sender_of(f.code)), key=lambda f: is_kind(f.cause, "general"), default=first)
     words = sender_of(telling.code, telling.cause)
     cause, words = (telling.cause, words) if words else (_TERMINATION, _SIGNAL)
+    asked = {f.rank for f in found}
+    others = {f.rank for f in standing(run)} - asked - {None}
+    alone = sorted(rank for rank in asked if rank is not None) if others and None not in asked else []
     yield external_stop.finding(
         f"the run was stopped by {words}{when(onset)}: {short(first.quote)}",
         "the program, its launcher or the scheduler says so, and no later step was logged",
         evidence_of(found),
         onset,
         confidence="high",
+        culprits=tuple(alone),
         cause=cause,
         numbers={"messages": len(found)},
     )

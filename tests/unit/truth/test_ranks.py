@@ -195,3 +195,16 @@ def test_the_rank_that_died_by_itself_is_whom_its_peer_misses(tmp_path: Path) ->
     }
     verdict = judged(tmp_path, files).verdict
     assert (verdict.shape, verdict.culprits, verdict.onset.rank) == (Shape.CRASH, (1,), 1)
+
+
+@pytest.mark.parametrize(("minute", "stopped"), [(1, True), (59, False)])
+def test_a_rank_that_was_asked_to_end_before_it_was_missed_is_a_stop_of_that_rank(
+    minute: int, *, stopped: bool, tmp_path: Path
+) -> None:
+    steps = [f"2031-05-06 10:00:{s:02} step {s} loss {3 - s / 50:.4f}" for s in range(40)]
+    lost = "2031-05-06 10:30:0{} Terminating: the JAX distributed service detected fatal errors"
+    logs = {f"rank_{r}.log": [*steps, lost.format(r)] for r in (0, 2)}
+    logs["rank_1.log"] = [*steps, f"2031-05-06 10:{minute:02}:00 Received SIGTERM - stopping after this step"]
+    verdict = judged(tmp_path, logs).verdict
+    assert ((verdict.shape, verdict.culprits) == (Shape.STOPPED, (1,))) is stopped
+    assert verdict.culprits == (1,)
