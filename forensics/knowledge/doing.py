@@ -91,6 +91,11 @@ def by_frame(frame: str) -> Doing | None:
     return next((row for row in rows if row.frames and re.search(row.frames, frame)), None)
 
 
+def is_unsaved(cause: str) -> bool:
+    """Whether a cause says that a rank was still saving."""
+    return any(row.cause == cause and row.doing == "saving" for row in rows_of("doing.jsonl", Doing))
+
+
 def phase_of(frame: str, around: Iterable[str] = ()) -> str:
     """Give the phase of training from the frames that called, else from the one that raised; else `unknown`."""
     callers = tuple(around)

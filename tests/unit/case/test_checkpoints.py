@@ -142,3 +142,23 @@ def test_a_folder_whose_name_means_saves_is_no_part_of_the_verb(line: str, path:
     steps = "".join(f"step {n} | loss {2 + 3 / n:.4f}\n" for n in range(1, 30))
     run = ingest_bytes("train.log", (steps + line + "\n").encode())
     assert run.collect("checkpoints")["path"].to_list() == [path]
+
+
+@pytest.mark.parametrize(
+    ("cause", "onset", "clean"),
+    [("slow_storage_checkpoint", 50, 40), ("slow_storage_checkpoint", 51, 50), ("waits_in_collective", 50, 50)],
+)
+def test_a_checkpoint_that_a_rank_was_still_writing_is_no_place_to_go_on_from(
+    cause: str, onset: int, clean: int
+) -> None:
+    rows = {
+        "source": ["t.log"] * 2,
+        "seq": [0, 1],
+        "kind": ["saved"] * 2,
+        "step": [40, 50],
+        "path": ["out/40", "out/50"],
+    }
+    run = run_of("r", {"checkpoints": pl.DataFrame(rows)})
+    found = last_clean(run, Shape.HANG, Onset(step=onset), cause)
+    assert found is not None
+    assert found.step == clean
