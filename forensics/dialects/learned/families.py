@@ -268,7 +268,7 @@ def _lead(column: Column, behind: str, *, first: bool) -> tuple[str, str]:
     `behind` is the name of the number before, which is printed behind it.
     """
     befores = column.befores
-    texts = {text.lstrip().removeprefix(behind) for text in befores} if behind else befores
+    texts = {re.sub(rf"^\s*{re.escape(behind)}", "", text) for text in befores} if behind else befores
     shared = _shared(texts)
     whole = all(re.sub(r"\s+", " ", text) == shared for text in texts)
     if (

@@ -144,3 +144,9 @@ def test_files_of_weights_are_saved_behind_an_arrow_or_in_any_language(line: str
     saved = parse_text(dialect, "\n".join([*lines, line]) + "\n").get("checkpoints", pl.DataFrame())
     paths = [] if not saved.height else [one.strip("()") for one in saved["path"].to_list()]
     assert paths == ([] if path is None else [path])
+
+
+@pytest.mark.parametrize("sign", [" | ", " / ", ", ", " "])
+def test_two_rates_named_behind_their_numbers_stand_in_one_row(sign: str) -> None:
+    read = told(trained(f"step {{s}} | loss {{v:.3f}} | 0.132 s/step{sign}248{{s}} tok/s"))
+    assert read == dict.fromkeys(("loss", "step_time_s", "tokens_per_sec"), (60, 10, 600))
