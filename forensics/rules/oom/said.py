@@ -47,7 +47,7 @@ def log_says_oom(run: Run) -> Findings:
     first = found[0]
     onset = onset_of(run, first)
     tried = _TRIED.search(first.quote) or _TRIED.search(first.message)
-    host = _is_of_host(first) and not tried
+    host = bool(_of_host(first)) and not tried
     memory = "host memory" if host else "GPU memory"
     size = f" (tried to allocate {tried[1]})" if tried else ""
     phase = next((_IN_PHASE[m.phase] for m in fatal(run) if m.source == first.source and m.phase in _IN_PHASE), "")
@@ -58,16 +58,16 @@ def log_says_oom(run: Run) -> Findings:
         (replace(shown[0], apart=phase), *shown[1:]),
         onset,
         culprits=ranks_of(_named(found)),
-        cause="host_out_of_memory" if host else "gpu_out_of_memory",
+        cause=_of_host(first) if host else "gpu_out_of_memory",
         causal="symptom" if not host and any(died_of(run)) else "root",
         numbers={"messages": len(found)},
     )
 
 
-def _is_of_host(failure: Failure) -> bool:
-    """Whether its cause, or a line of the catalogue that its quote fits, is about the memory of the host."""
-    fits = (row for row in table() if is_kind(row.cause, _HOST) and row.compiled.search(failure.quote))
-    return is_kind(failure.cause, _HOST) or any(fits)
+def _of_host(failure: Failure) -> str:
+    """Give its cause, or that of the first line of the catalogue that its quote fits, where it is of host memory."""
+    fits = (row.cause for row in table() if is_kind(row.cause, _HOST) and row.compiled.search(failure.quote))
+    return failure.cause if is_kind(failure.cause, _HOST) else next(fits, "")
 
 
 def _named(found: Sequence[Failure]) -> Sequence[Failure]:

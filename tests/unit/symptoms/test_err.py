@@ -223,3 +223,75 @@ def test_a_bar_is_told_by_its_first_words_although_a_path_and_numbers_follow(
     log = f"{bar}0 corrupted: 100%|█████| 40037/40037 [00:08<00:00, 4997.64it/s]\n"
     run = written(tmp_path, {"train.log": log + TRACEBACK + "ValueError: bad mill\n"})
     assert report(run).verdict.onset.step == step
+
+
+IN_WORKER = """\
+Traceback (most recent call last):
+  File "/app/train.py", line 61, in train
+    for batch in loader:
+  File "/opt/env/lib/python3.10/site-packages/torch/_utils.py", line 461, in reraise
+    raise exception
+RuntimeError: Caught RuntimeError in DataLoader worker process 0.
+Original Traceback (most recent call last):
+  File "/opt/env/lib/python3.10/site-packages/torch/utils/data/_utils/worker.py", line 302, in _worker_loop
+    data = fetcher.fetch(index)
+  File "/app/data.py", line 12, in collate
+    index = torch.tensor(index)
+"""
+IN_MAIN = 'Traceback (most recent call last):\n  File "/app/train.py", line 6, in main\n    model.cuda()\n'
+
+
+@pytest.mark.parametrize(
+    ("trace", "cause", "advice"),
+    [
+        (IN_WORKER, "cuda_in_forked_process", "Let data sets, samplers and collators hold CPU tensors"),
+        (IN_MAIN, "device_unavailable", "Look at nvidia-smi"),
+    ],
+)
+def test_a_device_that_does_not_start_in_a_worker_is_a_fork_and_no_broken_machine(
+    tmp_path: Path, trace: str, cause: str, advice: str
+) -> None:
+    verdict = report(written(tmp_path, {"run.log": trace + "RuntimeError: CUDA error: initialization error\n"})).verdict
+    assert verdict.cause == cause
+    assert advice in verdict.actions[0].text
+
+
+@pytest.mark.parametrize(
+    ("asked", "cause"),
+    [(10**13, "impossible_request"), (10**13 - 1, "host_out_of_memory")],
+)
+@pytest.mark.parametrize("native", [True, False])
+def test_a_request_that_no_machine_could_serve_is_a_wrong_size_and_no_small_host(
+    tmp_path: Path, asked: int, cause: str, *, native: bool
+) -> None:
+    words = (
+        f"[enforce fail at CPUAllocator.cpp:65] . DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+        f"{asked} bytes. Error code 12 (Cannot allocate memory)\n"
+    )
+    head = (
+        "terminate called after throwing an instance of 'c10::Error'\n  what():  "
+        if native
+        else TRACEBACK + "RuntimeError: "
+    )
+    assert report(written(tmp_path, {"train.log": STEPS + head + words})).verdict.cause == cause
+
+
+@pytest.mark.parametrize(
+    ("call", "cause"),
+    [
+        ("ibv_create_qp failed", "adapter_refused"),
+        ("ibv_reg_mr_iova2 failed with error Cannot allocate memory", "locked_memory_limit"),
+        ("ibv_modify_qp failed with error Connection timed out", "network_or_system_error"),
+    ],
+)
+def test_an_adapter_that_refuses_is_not_told_as_a_network_that_is_away(tmp_path: Path, call: str, cause: str) -> None:
+    log = f"node8:77:91 [0] misc/ibvwrap.cc:280 NCCL WARN Call to {call}\nnode8:77:91 [0] NCCL INFO init.cc:840 -> 2\n"
+    error = "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:784, unhandled system error, NCCL version 2.7.8\n"
+    assert report(written(tmp_path, {"rank0.log": log + TRACEBACK + error})).verdict.cause == cause
+
+
+def test_a_traceback_inside_of_a_message_is_no_key(tmp_path: Path) -> None:
+    inner = "'Traceback (most recent call last):\\n  File \"data.py\", line 34, in get\\nKeyError: \\'mill\\'\\n'"
+    page = told(written(tmp_path, raised(f"KeyError: {inner}\n")))
+    assert "Print the keys" not in page
+    assert "Print the keys" in told(written(tmp_path, raised("KeyError: 'mill'\n")))
