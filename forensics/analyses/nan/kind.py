@@ -36,17 +36,18 @@ _OPENING_LINES = 3
 class Alarm(Struct, frozen=True):
     """When a rise before the NaN is an alarm.
 
-    `window` records make the past, the last `within` before the onset are looked at; both numbers `sigma` (robust)
-    and `ratio` must be passed. The gradient norm of a fresh model falls, so that its level long ago hides a rise:
-    where the past shows none, the last `loss_within` are compared with the `near_window` before each (of 1,500 drawn
-    norms without a rise up to 0.4 % more pass then). `loss_sigma` and `loss_ratio` are those of the loss over the
-    last `loss_within` records, above the `loss_window` before each: a loss falls, so that its level long ago hides a
-    rise. Of 11,118 losses of controls 25 pass both numbers of the loss, and 23 would pass six deviations: five let in
-    two more. A learning rate that at once becomes `rate_ratio` times its peak, behind `rate_records` records or more
-    and within the last `within` before the onset, is an alarm by itself: a warm-up that is logged so often never
-    triples between two records, and no schedule restarts above its peak. A loss at over `lost_ratio` times its first
-    is worse than untrained: where the last `lost_records` or more before the onset are, what was saved since then is
-    in doubt.
+    `window` records make the past, the last `within` before the onset are looked at; both numbers `sigma` (robust) and
+    `ratio` must be passed. The gradient norm of a fresh model falls, so that its level long ago hides a rise: where the
+    past shows none, the last `loss_within` are compared with the `near_window` before each (of 1,500 drawn norms
+    without a rise up to 0.4 % more pass then). A rise of more records than `window` holds is its own past there: a norm
+    of `slow_ratio` times the level of the `slow_window` before is one, however slowly it came. `loss_sigma` and
+    `loss_ratio` are those of the loss over the last `loss_within` records, above the `loss_window` before each: a loss
+    falls, so that its level long ago hides a rise. Of 11,118 losses of controls 25 pass both numbers of the loss, and
+    23 would pass six deviations: five let in two more. A learning rate that at once becomes `rate_ratio` times its
+    peak, behind `rate_records` records or more and within the last `within` before the onset, is an alarm by itself: a
+    warm-up that is logged so often never triples between two records, and no schedule restarts above its peak. A loss
+    at over `lost_ratio` times its first is worse than untrained: where the last `lost_records` or more before the onset
+    are, what was saved since then is in doubt.
     """
 
     window: int = 50
@@ -57,6 +58,7 @@ class Alarm(Struct, frozen=True):
     loss_within: int = 3
     loss_window: int = 20
     slow_window: int = 200
+    slow_ratio: float = 10.0
     loss_sigma: float = 5.0
     loss_ratio: float = 1.5
     rate_ratio: float = 3.0
@@ -119,6 +121,8 @@ def kind_of(run: Run) -> Kind:
     tops = _tops(found, "grad_norm", cfg, cfg.within)
     near = _tops(found, "grad_norm", cfg, cfg.loss_within, cfg.near_window)
     rises = [p for past in (tops, near) for p in past if p.z > cfg.sigma and p.ratio >= cfg.ratio]
+    far = [] if rises else _tops(found, "grad_norm", cfg, cfg.within, cfg.slow_window)
+    rises += [p for p in far if p.z > cfg.sigma and p.ratio >= cfg.slow_ratio]
     rise = rises[0] if rises else _loss_rise(found, cfg) or _rate_rise(run, found, cfg)
     quiet = tops[-1] if tops else None
     if collapse is not None and _before(collapse, found, run.threshold(ScaleLimits)):

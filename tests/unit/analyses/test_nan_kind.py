@@ -49,6 +49,14 @@ def test_a_nan_out_of_a_flat_gradient_norm_is_data_or_numerics(seed: int) -> Non
     assert kind(run(frame("loss", losses), frame("grad_norm", noisy(83, 1.0, seed + 50)))) == "data_or_numerics"
 
 
+@pytest.mark.parametrize(("height", "name"), [(10.1, "optimization_blowup"), (9.9, "data_or_numerics")])
+def test_a_rise_that_is_longer_than_its_past_is_measured_from_long_before(height: float, name: str) -> None:
+    rise = [math.exp(math.log(height) * min(n, 50) / 50) for n in range(1, 56)]
+    losses = [*noisy(195, 3.0), NAN, NAN]
+    norms = [*noisy(140, 1.0, spread=0.0), *rise]
+    assert kind(run(frame("loss", losses), frame("grad_norm", norms))) == name
+
+
 def test_a_single_spike_long_before_the_nan_is_not_its_precursor() -> None:
     norms = noisy(83, 1.0)
     norms[40] = 30.0
