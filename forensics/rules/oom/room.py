@@ -45,12 +45,17 @@ _OF_SHAPES = 0.02
 
 
 class CreepsNearCapacity(Struct, frozen=True):
-    """Thresholds of OOM028: records, share of the device, GiB, and halves of a run that the room would last."""
+    """Thresholds of OOM028: records, share of the device, GiB, and halves of a run that the room would last.
+
+    A rise is as large in the second half as in the first from `even` times it on: a straight one is printed with
+    few digits, and one that comes to an end (a root of the steps) has 0.41.
+    """
 
     samples: int = 5
     share: float = 0.95
     gib: float = 0.2
     halves: float = 2.0
+    even: float = 0.8
 
 
 class _Creep(Struct, frozen=True):
@@ -95,7 +100,7 @@ def _creep(one: Series, cfg: CreepsNearCapacity) -> _Creep | None:
     half = int(np.count_nonzero(one.x <= (float(one.x[0]) + float(one.x[-1])) / 2)) - 1
     first, second = float(highest[half] - highest[0]), float(highest[-1] - highest[half])
     rise, left = first + second, max(0.0, float(size) - one.peak)
-    if len(rises) < 2 or rise < cfg.gib or second < first or left > cfg.halves * second:
+    if len(rises) < 2 or rise < cfg.gib or second < cfg.even * first or left > cfg.halves * second:
         return None
     shaped = one.form.grows and one.form.rise >= _OF_SHAPES * abs(one.form.level)
     return None if shaped else _Creep(one, rise, left, int(rises[0]))
