@@ -295,3 +295,11 @@ def test_a_traceback_inside_of_a_message_is_no_key(tmp_path: Path) -> None:
     page = told(written(tmp_path, raised(f"KeyError: {inner}\n")))
     assert "Print the keys" not in page
     assert "Print the keys" in told(written(tmp_path, raised("KeyError: 'mill'\n")))
+
+
+@pytest.mark.parametrize(("where", "first"), [("(nil)", "Unset HSA_OVERRIDE_GFX_VERSION"), ("0x7f00", "Run with AMD_")])
+def test_a_fault_at_address_zero_is_first_asked_for_the_architecture(tmp_path: Path, where: str, first: str) -> None:
+    line = f"Memory access fault by GPU node-2 (Agent handle: 0x55d1) on address {where}. Reason: Unknown.\n"
+    verdict = report(written(tmp_path, {"train.log": STEPS + line + "Aborted (core dumped)\n"})).verdict
+    assert verdict.cause == "illegal_memory_access"
+    assert verdict.actions[0].text.startswith(first)
