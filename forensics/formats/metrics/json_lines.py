@@ -76,7 +76,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=8,
+    version=9,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts", "events"),
     growth=8,
@@ -274,7 +274,7 @@ def _add(record: dict[str, object], line: Line, state: _State) -> None:
 
 
 #: A list of objects of which one names a loss, within an object.
-_LISTED = lazily(rb'"\s*:\s*\[\s*\{[^][{}]{0,500}"[^"]{0,60}loss')
+_LISTED = lazily(rb'"\s*:\s*\[\s*\{[^][]{0,500}"[^"]{0,60}loss')
 _FEWEST = 3
 #: The state of a Trainer, which has a reader of its own.
 _STATE = b'"log_history"'
@@ -291,9 +291,11 @@ def _rows_of(head: bytes, opened: Opened, limits: Limits) -> list[tuple[Line, di
     for name, cell in (record_of(data) or {}).items():
         rows = cast("list[object]", cell) if isinstance(cell, list) else []
         records = [cast("dict[str, object]", one) for one in rows if isinstance(one, dict)]
-        names = {key for one in records[:1] for key in one}
+        names = {key for one in records[:1] for key, _ in flat(one, "/", _NESTING)}
         if len(records) == len(rows) >= _FEWEST and any(canonical(key).canonical == "loss" for key in names):
-            if not any(key.lower() in (*STEPS, *EPOCHS) for key in names):  # its place in the list counts, from 1
+            if not any(
+                key.rpartition("/")[2].lower() in (*STEPS, *EPOCHS) for key in names
+            ):  # its place in the list counts, from 1
                 records = [{"epoch": index, **record} for index, record in enumerate(records, 1)]
             number_of_line, at = offsets_of(data, {(name,)}).of((name,))
             return [(Line(number_of_line or 1, at or 0, b"", ended=True), record) for record in records]

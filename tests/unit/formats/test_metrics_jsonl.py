@@ -250,9 +250,19 @@ def lines_of(form: str) -> bytes:
         lines_of('{"step": @, "name": "loss", "value": $}'),
         lines_of('{"step": @, "tag": "train/loss", "v": $, "time": 1.5}'),
         b'{"config": {"lr": 0.1}, "epochs": [' + lines_of('{"n": @, "train_loss": $},')[:-2] + b"]}",
+        b'{"config": {"lr": 0.1}, "log": [' + lines_of('{"epoch": @, "train": {"loss": $, "top1": 1}},')[:-2] + b"]}",
         b"[" + lines_of('{"epoch": @, "loss": $},')[:-2] + b"]",
     ],
-    ids=["data", "splits", "metrics", "long", "long with a time", "a list within", "a list by epoch"],
+    ids=[
+        "data",
+        "splits",
+        "metrics",
+        "long",
+        "long with a time",
+        "a list within",
+        "nested in a list",
+        "a list by epoch",
+    ],
 )
 def test_records_of_any_layout_have_their_step_and_their_loss(data: bytes, run: Run) -> None:
     wrote = run(read, "history.json" if data[:2] != b'{"' or b'"config"' in data else "log.jsonl", data)
@@ -266,6 +276,18 @@ def test_a_list_of_objects_without_a_loss_is_no_metrics(run: Run) -> None:
             "results.json",
             b'{"config": {}, "layers": [{"n": 1, "size": 2.5}, {"n": 2, "size": 3.5}, {"n": 3, "size": 1}]}',
         )
+
+
+def test_a_list_of_nested_objects_without_a_loss_is_no_metrics(run: Run) -> None:
+    layer = '{"n": 1, "use": {"loss": "mse", "size": 2.5}}'
+    with pytest.raises(NotMine):
+        run(
+            read,
+            "results.json",
+            b'{"layers": [{"n": {"size": 1}}, {"n": {"size": 2}}, {"n": {"size": 3}}], "a": "loss"}',
+        )
+    with pytest.raises(NotMine):
+        run(read, "model.json", f'{{"heads": [{layer}, {layer}]}}'.encode())
 
 
 def test_a_text_beside_several_numbers_names_none_of_them(run: Run) -> None:
