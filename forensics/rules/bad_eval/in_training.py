@@ -68,7 +68,7 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
     curve, best = min(falls, key=lambda pair: float(pair[0].values[-1] / pair[0].values[pair[1]]))
     best = _left(curve, best, cfg)
     top, last = curve.row(best), curve.row(-1)
-    knew = benchmark_of(curve.name) is not None
+    knew = _guessed(curve.name) is not None
     gained = any(_gained(c, top["at"], cfg) for c in every if c is not curve)
     more = f"; {len(falls)} scores fell like that" if len(falls) > 1 else ""
     yield score_falls.finding(
@@ -116,27 +116,30 @@ _SHARE, _PERCENT = 1.0, 100.0
 
 
 def _lost(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
-    """The first score that was gained and is lost for good, of an evaluation or of training, whose loss did not leave.
+    """The first score that was gained and is lost for good, of an evaluation or of training.
 
-    An error rate is a score that is turned round; what follows a NaN is its consequence.
+    An error rate is a score that is turned round; what follows a NaN is its consequence. Where the loss left its level,
+    that explains the fall, unless another score rose meanwhile: then the model learned something else.
     """
     is_broken = watched_series(run).filter(pl.col("n_bad") > 0).height > 0
-    if is_broken or reinforced(run) or any(one.gone is not None for one in losses(run)):
+    if is_broken or reinforced(run):
         return
+    is_left = any(one.gone is not None for one in losses(run))
     for curve in (*eval_curves(run), *training_scores(run)):
         fall = fall_of(RlSeries("score", curve.name, _as_score(curve)), Episodes())
-        if fall is None or not fall.rose:
+        if fall is None or not (fall.rose or _guessed(curve.name) is not None):
             continue
         top, start, level = curve.row(fall.peak), curve.row(fall.onset), median_of(curve.values[fall.onset :])
+        is_traded = any(_gained(c, top["at"], cfg) for c in eval_curves(run) if c.higher)
+        if is_left and not is_traded:
+            continue
         yield score_falls.finding(
             f"{curve.name} {'fell' if curve.higher else 'rose'} from {top['value']:.4g} to {level:.4g}"
             f" from {at_step(start['at'])} on, and stays there",
-            "what it had gained is lost, and nothing of the last fifth comes back",
+            f"what it {'had gained' if fall.rose else 'knew'} is lost, and nothing of the last fifth comes back",
             proof(start, top, curve.row(-1)),
             Onset(step=start["at"], step_lo=curve.row(max(0, fall.onset - 1))["at"]),
-            cause="forgetting"
-            if any(_gained(c, top["at"], cfg) for c in eval_curves(run) if c.higher)
-            else "cause_not_recorded",
+            cause="forgetting" if is_traded or not fall.rose else "cause_not_recorded",
             numbers={"best": top["value"], "last": level, "best_step": top["at"]},
         )
         return
@@ -187,6 +190,11 @@ _AS_GOOD = 0.01
 _SURE = 3.0
 
 
+def _guessed(name: str) -> float | None:
+    """What a guess scores by this metric, if that is known: in a known benchmark, or 0 in a correlation."""
+    return 0.0 if stands_for("correlation", name) else benchmark_of(name)
+
+
 def _noise(values: Floats) -> float:
     """How far the best of many values lies above their level by chance."""
     return (1.5 + sqrt(2 * log(len(values)))) * bending(values)
@@ -203,7 +211,7 @@ def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
     # a score is a share or a percentage, and first rises or stands; else it is an error under the name of a score
     is_score = 0 < top <= 1 or top > cfg.percent
     below = bool((values[-cfg.last :] < top - bound).all())
-    chance = benchmark_of(curve.name)
+    chance = _guessed(curve.name)
     knew = chance is not None and top > (chance if top <= 1 else 100 * chance) + bound
     stood = bool((values[: cfg.last + 1] >= (1 - _AS_GOOD) * top).all())  # all as good as the best
     rose = top > float(values[0]) + bound or knew or stood
