@@ -32,7 +32,7 @@ def last_clean(run: Run, shape: Shape | None, onset: Onset, cause: str | None = 
     return Checkpoint(int(usable["step"][-1]), usable["path"][-1]) if usable.height else None
 
 
-def why_none(run: Run, shape: Shape | None) -> str:
+def why_none(run: Run, shape: Shape | None, cause: str | None = None) -> str:
     """Say what is wrong with the last checkpoint of a run that left no usable one; empty where none was found."""
     if shape in _HARMLESS:
         return ""
@@ -42,7 +42,9 @@ def why_none(run: Run, shape: Shape | None) -> str:
     if last.is_empty():
         return ""
     step, state, why = last.select("step", "state", "why").row(0)
-    return _said(step, state, why) if state is not None else f"step {step} was saved after the first bad one"
+    if state is not None:
+        return _said(step, state, why)
+    return f"step {step} was " + ("still being saved" if is_unsaved(cause or "") else "saved after the first bad one")
 
 
 def why_unusable(checkpoints: Sequence[JudgedCheckpoint]) -> str:

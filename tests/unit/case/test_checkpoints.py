@@ -160,5 +160,7 @@ def test_a_checkpoint_that_a_rank_was_still_writing_is_no_place_to_go_on_from(
     }
     run = run_of("r", {"checkpoints": pl.DataFrame(rows)})
     found = last_clean(run, Shape.HANG, Onset(step=onset), cause)
+    words = "still being saved" if cause == "slow_storage_checkpoint" else "saved after the first bad one"
+    assert why_none(run, Shape.HANG, cause) == f"step 50 was {words}"
     assert found is not None
     assert found.step == clean
