@@ -51,6 +51,8 @@ _TOKEN = lazily(
 )
 #: A key right behind the name of the group that it begins.
 _INSIDE = lazily(r"(?P<group>[A-Za-z_]\w*) ?[:\[] ?(?P<key>[A-Za-z_]\w*) ?[:=]? ?$")
+#: A word that says of which data a quantity is, glued to its name in brackets: `loss(val)=0.3`, not `mean(loss)=0.3`.
+_QUALIFIED = lazily(r"(?P<name>[A-Za-z_][\w.]*)\((?P<word>[A-Za-z_]\w*)\)\s*[:=]\s*$")
 #: Names may be of any alphabet, or Chinese, Japanese or Korean, whose colons and commas are wide.
 LETTERS = (
     r"A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0386-\u06ff\u0900-\u0e7f\u1e00-\u1eff"
@@ -362,12 +364,21 @@ def _within(slot: Slot, earlier: AbstractSet[str]) -> str:
 
     `train: loss 2.3 top1 9 | test: loss 2.4 top1 8`, `loss[loss=0.3, over 6400], tot_loss[loss=0.4]`.
     """
-    found = _INSIDE.search(slot.before[-120:]) if slot.key else None
+    near = slot.before[-120:]
+    said = _QUALIFIED.search(near) if slot.key else None
+    if said is not None and said["word"] == slot.key and names_a_metric(said["name"]) and not _is_quantity(slot.key):
+        return f"{said['name']} ({slot.key})"
+    found = _INSIDE.search(near) if slot.key else None
     if found is None or found["key"] != slot.key:
         return slot.key
     is_part = stands_for("whole_loss", found["group"]) and not stands_for("printed_loss", slot.key)
     told = is_part or stands_for("held_out_word", found["group"])
     return f"{found['group']} {slot.key}" if told or slot.key in earlier else slot.key
+
+
+def _is_quantity(key: str) -> bool:
+    """Whether a name is one of a metric, and no word for the data that one is of."""
+    return names_a_metric(key) and not any(stands_for(means, key) for means in ("held_out_word", "names_training"))
 
 
 def _of_its_part(key: str, earlier: Sequence[str]) -> str:

@@ -150,3 +150,17 @@ def test_files_of_weights_are_saved_behind_an_arrow_or_in_any_language(line: str
 def test_two_rates_named_behind_their_numbers_stand_in_one_row(sign: str) -> None:
     read = told(trained(f"step {{s}} | loss {{v:.3f}} | 0.132 s/step{sign}248{{s}} tok/s"))
     assert read == dict.fromkeys(("loss", "step_time_s", "tokens_per_sec"), (60, 10, 600))
+
+
+@pytest.mark.parametrize(
+    ("form", "names"),
+    [
+        ("epoch {s}: loss(train)={v:.4f} loss(val)={v:.3f} acc(val)={a:.4f}", ["loss", "eval_loss", "acc (val)"]),
+        ("epoch {s}, Loss(train): {v:.4f}, Loss(val): {v:.3f}", ["loss", "eval_loss"]),
+        ("it {s} | loss={v:.4f} | acc(cur)={a:.3f} | acc(old)={a:.3f}", ["loss", "acc (cur)", "acc (old)"]),
+        ("it {s} | mean(loss)={v:.4f} | lr={a:.4f}", ["loss", "lr"]),  # the bracket holds the quantity itself
+        ("it {s} | acc(loss)={v:.4f} | lr={a:.4f}", ["loss", "lr"]),
+    ],
+)
+def test_a_bracket_glued_to_a_quantity_says_of_which_data_it_is(form: str, names: list[str]) -> None:
+    assert list(told(trained(form))) == names
