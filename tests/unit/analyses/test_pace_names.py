@@ -37,7 +37,7 @@ def test_what_is_spent_until_a_batch_is_there_is_a_part_of_a_step(name: str) -> 
     assert is_part(name)
 
 
-@pytest.mark.parametrize("name", ["sec", "Seconds", "took", "duration", "time (s)"])
+@pytest.mark.parametrize("name", ["sec", "Seconds", "took", "duration", "dur", "time (s)"])
 def test_seconds_are_a_time_of_each_step_where_they_are_measured_anew(name: str) -> None:
     found = pace_of(name, name)
     assert found is not None
