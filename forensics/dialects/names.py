@@ -32,8 +32,6 @@ _IN_BRACKETS = lazily(r"(?P<bare>.*\S)\s*\((?P<inner>\w+|%)\)")
 _EACH = lazily(r"(?P<unit>\w+?)(?:/| ?per )(?P<counter>[^\W\d_]+)")
 #: `step_ms`, `data_time_sec`; `steps_sec` may be a rate whose stroke a tracker replaced, as no name in `ms` is.
 _IN_TIME = lazily(r"(?P<bare>\w+)_(?P<unit>ns|us|ms|secs?|seconds)")
-#: Nobody counts how often in a thousandth of a second.
-_NEVER_A_RATE = ("ns", "us", "ms")
 #: Words for one thing in names of memories.
 _SHORT = {"memory": "mem", "allocated": "alloc", "max": "peak", "cuda": "gpu", "device": "gpu"}
 
@@ -185,7 +183,7 @@ def _timed(key: str) -> Name | None:
     counter = bare.removesuffix("_time")
     if means == "data_time_s" or (name is not None and means.endswith("_s")):
         return Name(means, seconds)
-    is_time = counter != bare or found["unit"] in _NEVER_A_RATE
+    is_time = counter != bare or seconds < 1  # nobody counts how often in a thousandth of a second
     return Name("step_time_s", seconds) if is_time and stands_for("counter_of_steps", counter) else None
 
 
