@@ -18,6 +18,8 @@ from forensics.store.run import Run
 #: Metrics that are compared; of the readings of many devices each would meet each.
 _COMPARED = ("measured", "judged", "of_pace")
 _SAMPLE = 64
+#: So many equal records make two beginnings one: `Match` asks five distinct values, and a requeued run may be short.
+_BEGINNING = 3
 #: A number with as many digits as this is printed in full.
 FULL_DIGITS = 9
 _EVENTS = lazily(r"tfevents\.\d+\.(?P<writer>.+?)(?:\.\d+)?(?:\.v2)?$")
@@ -166,12 +168,14 @@ class Strands(Struct, frozen=True, eq=False):
     """The series of names that more than one source holds, in the order of the sources.
 
     `table` has a row for each, with lists of its records; only those of files that can be one are made strands. `alone`
-    are the files that also hold a metric that rules judge and that no other source has.
+    are the files that also hold a metric that rules judge and that no other source has, `anew` those of a source that
+    trained the same beginning twice.
     """
 
     table: pl.DataFrame = field(default_factory=pl.DataFrame)
     units: Mapping[Unit, Sequence[Known]] = field(default_factory=dict[Unit, Sequence[Known]])
     alone: frozenset[Unit] = frozenset()
+    anew: frozenset[Unit] = frozenset()
 
     def of(self, unit: Unit) -> list[Strand]:
         """Give the series of one file."""
@@ -219,7 +223,17 @@ def strands(run: Run) -> Strands:
         table.select(*SERIES, "name", records).iter_rows()
     ):
         units.setdefault((source, attempt, rank), []).append(Known(row, rank, name, raw_name or name, count))
-    return Strands(table, units, alone)
+    return Strands(table, units, alone, _begun_twice(table))
+
+
+def _begun_twice(table: pl.DataFrame) -> frozenset[Unit]:
+    """The files of a source whose attempts begin with the same values of a measured metric at the same steps."""
+    measured = table.filter(
+        pl.col("name").str.contains(words_for("measured")) & (pl.col("at").list.len() >= _BEGINNING)
+    )
+    begun = measured.with_columns(pl.col("at", "value").list.head(_BEGINNING))
+    again = begun.filter(pl.len().over("source", "rank", "raw_name", "name", "at", "value") > 1)
+    return frozenset(again.select("source", "attempt", "rank").iter_rows())
 
 
 def _strands(table: pl.DataFrame) -> Iterator[Strand]:

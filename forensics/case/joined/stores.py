@@ -241,7 +241,8 @@ def _repeated(link: Link, found: Strands, left_out: Collection[str]) -> Iterator
     """The file of a link that need not be judged, with its series that the other one holds.
 
     A source that is `left_out` in another attempt comes first, so that all attempts are read from one store and a
-    restart is seen between them; else the worse store does.
+    restart is seen between them; else the worse store does. Attempts of a source that trained one beginning
+    twice stay where the other store holds it once: its values are those of each attempt.
     """
     sides = ((link.b, link.a), (link.a, link.b))
     for unit, keeper in sorted(sides, key=lambda side: side[0][0] not in left_out):
@@ -250,7 +251,8 @@ def _repeated(link: Link, found: Strands, left_out: Collection[str]) -> Iterator
         held = [strand for strand, covered in pairs if covered]
         core = {s.raw_name for s in found.units[unit] if is_core(s.name)}
         whole = unit not in found.alone and core <= {s.raw_name for s in held}
-        if held and whole and not _one_of_ranks(keeper, unit, found.units):
+        hides_a_restart = unit in found.anew and keeper not in found.anew
+        if held and whole and not hides_a_restart and not _one_of_ranks(keeper, unit, found.units):
             yield unit, held
             return
 

@@ -141,14 +141,20 @@ def restarts(run: Run) -> tuple[Boundary, ...]:
 
 
 def _has_reached(run: Run, life: Life, after: Life) -> bool:
-    """Whether a life came to the end of the steps that it counted against a plan, before the one after it began."""
+    """Whether a life came to the end of the steps that it counted against a plan, before the one after it began.
+
+    Of several plans the one is meant in which it got about as far as in its records: the bar of an evaluation fills up
+    many times in a training.
+    """
     own = [c for c in ledger(run).of("train", "step") if (c.source, c.rank) == (life.source, life.rank)]
     seen = pl.col("seq").is_between(life.seq_first, after.seq_first, closed="left") & (pl.col("unit") == "step")
     frames = run.scan("progress").filter((pl.col("source") == life.source) & seen) if own else None
     if frames is None:
         return False
     done = dict(frames.group_by("plan").agg(pl.col("done").max()).collect().iter_rows())
-    return any(replace(c, done=done[c.plan]).is_reached for c in own if c.plan in done)
+    reached = [replace(c, done=done[c.plan]) for c in own if c.plan in done]
+    nearest = min((abs(c.done - life.last) for c in reached), default=0)
+    return any(c.is_reached for c in reached if abs(c.done - life.last) == nearest)
 
 
 def _has_finished(ends: Marks, edge: Boundary) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 
 from forensics.case.processes.attempts import attempts
 from forensics.case.processes.lives import boundaries, lives, rows_of
@@ -160,3 +161,20 @@ def test_an_attempt_begins_where_a_tracker_opened_its_next_file() -> None:
     assert [(one.first, one.last) for one in found.every] == [(1, 24), (25, 60)]
     assert found.of("state.jsonl", line=24) == 0
     assert found.of("state.jsonl", line=25) == 1
+
+
+def bar(frames: list[tuple[int, int, int]]) -> pl.DataFrame:
+    """Frames of progress bars in a log: the place, the steps done and those planned."""
+    places, done, plan = (list(column) for column in zip(*frames, strict=True))
+    rows = {"source": "a.log", "attempt": 0, "seq": places, "line": places, "unit": "step", "done": done, "plan": plan}
+    return pl.DataFrame(rows, schema_overrides={"attempt": pl.Int32})
+
+
+@pytest.mark.parametrize(("done", "kind"), [(40, "scratch"), (97, "stage")])
+def test_a_full_bar_of_an_evaluation_is_no_end_of_the_training_that_it_interrupts(done: int, kind: str) -> None:
+    training = [(n, n, 97) for n in range(1, done + 1)]
+    evaluation = [(25, n, 4) for n in range(5)]
+    again = [(200 + n, n, 97) for n in range(98)]
+    records = pl.concat([life(1, done, line=1), life(1, 97, attempt=1, line=201)])
+    run = run_of("made", {"metrics": records, "progress": bar(sorted(training + evaluation) + again)})
+    assert [edge.kind for edge in boundaries(run)] == [kind]

@@ -286,3 +286,36 @@ def test_a_file_of_one_of_several_ranks_is_not_left_out_for_one_that_names_none(
     assert not _one_of_ranks(keeper, first, [keeper, first])
     assert not _one_of_ranks(second, first, [keeper, first, second])
     assert not _one_of_ranks(keeper, keeper, [keeper, first, second])
+
+
+def begun_again(source: str, *attempts: range, raw: str = "loss") -> pl.DataFrame:
+    """A seeded loss of a source whose attempts did these steps."""
+    frames = [
+        series(source, [losses(60)[n] for n in steps], steps, raw=raw).with_columns(
+            attempt=pl.lit(number, dtype=pl.Int32)
+        )
+        for number, steps in enumerate(attempts)
+    ]
+    return pl.concat(frames)
+
+
+@pytest.mark.parametrize(
+    ("log", "kept"),
+    [
+        ((range(30), range(60)), 90),
+        ((range(30), range(1, 60)), 0),  # the second goes on from the first step
+        ((range(30), range(30, 60)), 0),
+        ((range(3), range(60)), 63),
+        ((range(2), range(60)), 2),  # two records alike are no beginning, and none to be left out
+    ],
+)
+def test_a_log_that_begins_anew_is_kept_beside_a_store_of_the_last_attempt_with_the_same_values(
+    log: tuple[range, ...], kept: int
+) -> None:
+    alone = series("state.jsonl", losses(4, 3), range(0, 60, 15), name="eval_loss", raw="val/loss")
+    state = begun_again("state.jsonl", range(60), raw="train/loss")
+    run = run_with(
+        begun_again("job.out", *log), pl.concat([state, alone.with_columns(attempt=pl.lit(0, dtype=pl.Int32))])
+    )
+    own = counted(run).filter(pl.col("source") == "job.out", pl.col("name") == "loss")
+    assert own.select(pl.len()).collect().item() == kept
