@@ -24,11 +24,14 @@ _FEWEST = 3
 
 
 def curves(run: Run, report: Report) -> Iterator[Chart]:
-    """Give a chart for each metric that matters, and one around the onset where the whole is too wide to show it."""
+    """Give a chart for each metric that matters, and one around the onset where the whole is too wide to show it.
+
+    A single record is no curve: its number is with the evidence.
+    """
     named = named_metrics(run, report)
     marks = step_marks(run, report)
     rows = rows_of(run, list(named))
-    have = set(rows["name"].unique().to_list())
+    have = set(rows["name"].value_counts().filter(pl.col("count") > 1)["name"])
     for name in [n for n in named if n in have][:_MOST_CHARTS]:
         own = rows.filter(pl.col("name") == name)
         yield from _charts(metric_of(name, own, report), marks, named[name])

@@ -47,7 +47,6 @@ class Failure(Struct, frozen=True):
     message: str
     quote: str
     more: str = ""
-    where: str = ""
     aside: bool = False
     stack: tuple[str, ...] = ()
     statement: str = ""

@@ -93,7 +93,6 @@ def _judged(run: Run) -> Iterator[Failure]:
             message=message,
             more=attrs.get("more", ""),
             quote=row["text"] or (f"{exception}: {message}" if message else exception),
-            where=attrs.get("frame", ""),
             aside="aside" in attrs,
             stack=_stack(attrs),
             statement=attrs.get("statement", ""),

@@ -55,7 +55,7 @@ def uncaught_exception(run: Run) -> Findings:
         cause=of_one_rank or first.cause,
         causal="root" if first.weight == Weight.OWN else "symptom",
         numbers={"errors": len(own)},
-        likely=tuple(filter(None, (known.why if known else "", first.where))),
+        likely=(known.why,) if known and known.why else (),
         next=(*((known.fix,) if known else ()), "open the last frame of your own code, which the evidence names"),
     )
 
@@ -105,6 +105,5 @@ def caught_exception(run: Run) -> Findings:
         confidence="high" if first.cleared == "progress" else "medium",
         culprits=ranks_of(found),
         numbers={"exceptions": len(found), "kinds": len(kinds)},
-        likely=tuple(dict.fromkeys(f.where for f in found if f.where))[:_KINDS],
         next=("if there are many, look for what they have in common: one worker, one file, one host",),
     )

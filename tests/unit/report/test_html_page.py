@@ -14,6 +14,7 @@ import pytest
 from forensics.action import Action, Check, Restart, Setting
 from forensics.action import Gap as Unrecorded
 from forensics.figure import Bar, Bars, Block, Chart, Curve, Figure, Flame, Gap, Heat, Lanes, Level, Mark, Moment, Rows
+from forensics.knowledge.causes import causes
 from forensics.model import Checkpoint, Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator, Report
 from forensics.report.html._live import scripts
 from forensics.report.html.page import render, render_many
@@ -291,6 +292,14 @@ def test_what_a_record_says_is_whole_at_the_head_of_the_page(failed: Report) -> 
     evidence = (Evidence("trace.json", Locator(record=17), said),)
     page = "".join(render(replace(failed, findings=(replace(failed.findings[0], evidence=evidence),))))
     assert page.count(said) == 2  # there and among the evidence
+
+
+def test_a_likely_cause_that_the_page_names_as_the_cause_is_not_listed_again(failed: Report) -> None:
+    own = replace(failed.findings[0], likely=(causes()["no_gradient_path"].says, "a bad batch"))
+    said = replace(failed.verdict, cause="no_gradient_path", lead=0)
+    page = "".join(render(replace(failed, verdict=said, findings=(own,))))
+    listed = page.partition("<h2>Likely causes</h2>")[2].partition("</ol>")[0]
+    assert listed == "<ol><li>a bad batch</li>"
 
 
 def test_several_runs_are_listed_and_linked(failed: Report) -> None:

@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import polars as pl
 import pytest
 
 from forensics import figures, registry
+from forensics.figures import curves
 from forensics.figures import kind as figure_kinds
 from forensics.model import Report
 from forensics.report.html import _drawings, _elements, _figures, _section, _sections
@@ -64,6 +66,13 @@ def test_a_figure_of_a_type_that_nothing_draws_is_left_out_and_nothing_links_to_
 def test_a_walk_leaves_out_private_modules_and_values_of_another_type() -> None:
     assert registry.values("forensics.report.html", "_SELECTORS", object) == ()  # it is of `_css`
     assert registry.values("forensics.figures", "FIGURES", str) == ()
+
+
+@pytest.mark.parametrize(("records", "drawn"), [(1, []), (2, ["loss over steps"])])
+def test_a_single_record_is_no_curve(silent: Report, records: int, drawn: list[str]) -> None:
+    one = {"source": "a.log", "name": "loss", "raw_name": "loss", "value": 1.25, "value_class": "finite"}
+    run = run_of("short", {"metrics": pl.DataFrame([{**one, "seq": n, "step": n} for n in range(records)])})
+    assert [chart.title for chart in curves.curves(run, silent)] == drawn
 
 
 def test_the_figures_of_an_empty_run_are_none_of_any_kind(silent: Report) -> None:

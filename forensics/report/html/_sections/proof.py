@@ -16,7 +16,9 @@ def proof(shown: Shown) -> Markup:
     lead, chain = say.lead(shown.report), shown.report.verdict.chain
     proven = join(tag("h2", "Evidence"), some("p", lead.because), proof_of(lead.evidence)) if lead is not None else ""
     links = _listed("From cause to consequence", chain if len(chain) > 1 else ())
-    return join(proven, links, _listed("Likely causes", lead.likely if lead is not None else ()))
+    told = say.cause(shown.report.verdict)
+    likely = (one for one in (lead.likely if lead is not None else ()) if not told.startswith(one.rstrip(".")))
+    return join(proven, links, _listed("Likely causes", likely))
 
 
 def _listed(title: str, items: Iterable[str]) -> Markup:
