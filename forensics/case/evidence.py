@@ -10,17 +10,18 @@ from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.patterns import lazily
 
 Row = Mapping[str, Any]
+_MS_PER_S = 1000
 #: A name that says the unit of its sizes, and one that says milliseconds, while times are kept in seconds.
 _IN_GIB, _IN_MS = lazily(r"(?i)gi?b"), lazily(r"(?i)(?:^|[^a-z])ms(?:ec)?(?:$|[^a-z])")
 
 
 def metric_evidence(row: Row, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
-    """Evidence of one row of the metrics table; the quote is its printed name and number, sizes in GiB, times in s."""
+    """Evidence of one row of the metrics table; the quote is its printed name and number, sizes in GiB."""
     value, name = row["value"], str(row["raw_name"] or row["name"])
-    shown = number(value) if row["value_class"] != "filtered-by-writer" else "hidden by the writer"
     kept = str(row["name"])
+    printed = value * _MS_PER_S if value is not None and kept.endswith("_s") and _IN_MS.search(name) else value
+    shown = number(printed) if row["value_class"] != "filtered-by-writer" else "hidden by the writer"
     unit = " GiB" if kept.endswith("_gib") and not _IN_GIB.search(name) else ""
-    unit = " s" if kept.endswith("_s") and _IN_MS.search(name) else unit
     step = step_of(row)
     where = "" if step is None else f" at step {step}"
     return Evidence(

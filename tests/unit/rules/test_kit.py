@@ -42,15 +42,15 @@ def test_a_row_is_one_of_metrics_and_nothing_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("kept", "printed", "said"),
     [
-        ("step_time_s", "step_ms", "step_ms = 1.25 s at step 70"),
-        ("step_time_s", "ms_per_batch", "ms_per_batch = 1.25 s at step 70"),
+        ("step_time_s", "step_ms", "step_ms = 1250 at step 70"),
+        ("step_time_s", "ms_per_batch", "ms_per_batch = 1250 at step 70"),
         ("step_time_s", "step_time", "step_time = 1.25 at step 70"),
         ("rms_s", "rms_s", "rms_s = 1.25 at step 70"),
         ("step_time_ms", "step_time_ms", "step_time_ms = 1.25 at step 70"),
         ("mem_gib", "mem", "mem = 1.25 GiB at step 70"),
     ],
 )
-def test_a_number_that_is_kept_in_another_unit_than_its_name_says_has_its_own(
+def test_a_number_that_is_kept_in_another_unit_is_quoted_in_that_of_its_name_or_with_its_own(
     kept: str, printed: str, said: str
 ) -> None:
     assert proof({**ROW, "name": kept, "raw_name": printed, "value": 1.25})[0].quote == said
