@@ -122,7 +122,8 @@ def _judge(run: Run, lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candida
         before = _elsewhere(run, first, rows)
     clean = before.row(-1, named=True) if before.height else None
     of_record = rows.filter((pl.col("source") == source) & (pl.col("line") == first.line))["at"].drop_nulls()
-    if first.worded and len(of_record):  # `epoch: 3 step: 201, loss is nan` counts within its epoch
+    # `epoch: 3 step: 201, loss is nan` counts within its epoch; a bar before `step 67: loss is nan` is of another step
+    if first.worded and len(of_record) and first.row["step"] not in of_record:
         first = replace(first, row={**first.row, "step": int(of_record[0])})
     step = first.row["step"] if first.row["step"] is not None else step_after(before)
     if step is None and losses.is_empty():

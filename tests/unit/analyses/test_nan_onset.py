@@ -159,6 +159,18 @@ def test_the_step_that_a_record_names_within_its_epoch_is_that_of_the_record() -
     assert {c.step for c in (elsewhere.first, *elsewhere.others)} == {7, 27}
 
 
+def test_a_line_that_a_bar_shares_with_a_detector_gives_the_step_of_the_words() -> None:
+    """A frame `64/133` is not yet ended by a newline when `step 67: grad norm is nan` is printed behind it."""
+    before = rows("loss", [(s, 2.0) for s in range(2, 65, 2)])
+    norms = rows("grad_norm", [(s, NAN) for s in range(67, 90)]).with_columns(pl.col("line") - 3)
+    said = events((64, None, "step 67: grad norm is nan"), code="loss-nonfinite-message").with_columns(
+        attrs=pl.lit('{"shape": "nan", "role": "symptom"}')
+    )
+    onset = nan_onset(run(before, norms, events=said))
+    assert onset is not None
+    assert {c.step for c in (onset.first, *onset.others)} == {67}
+
+
 def test_a_detector_that_fired_once_before_training_went_on_warns_of_the_batch_and_of_no_failure() -> None:
     found = loud(run(rows("loss", steady(60)), events=events((20, 21, "skipping a step"))))
     assert [(f.severity.value, f.onset.step) for f in found] == [("warning", 21)]
