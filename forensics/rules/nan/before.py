@@ -33,7 +33,7 @@ def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
     above = f"{rise.z:.1f} robust standard deviations above its past" if isfinite(rise.z) else "at once above its peak"
     yield gradnorm_spike.finding(
         f"the {what} rose to {number(rise.row['value'])} at {at_step(rise.step)}, {rise.ratio:.3g} times its usual"
-        f" value; training was not finite from {at_step(found.step)} on",
+        f" value; values were not finite from {at_step(found.step)} on",
         f"{above}, {lead} before the first bad one: an optimization blow-up, not a bad sample",
         proof(rise.row, *found.evidence()),
         found.onset,
@@ -128,7 +128,7 @@ def logprobs_fell(run: Run, found: NanOnset, cfg: Fall) -> Findings:
         return
     ratio, row, before = fallen
     yield logprobs_fell.finding(
-        f"{row['raw_name']} fell to {number(row['value'])} at {at_step(row['at'])}, then training was not finite"
+        f"{row['raw_name']} fell to {number(row['value'])} at {at_step(row['at'])}, then values were not finite"
         f" from {at_step(found.step)} on",
         f"{ratio:.3g} times its {number(before)} of before: exp() of it overflows",
         proof(row, *found.evidence()),
