@@ -16,7 +16,7 @@ from msgspec import Struct
 from forensics.analyses.pace.edges import sharpest_edge
 from forensics.analyses.pace.levels import Bounds, Levels, blocks, levels
 from forensics.analyses.pace.ramp import Ramp, ramp_of
-from forensics.analyses.pace.stalls import stalls_of
+from forensics.analyses.pace.stalls import Stalls, stalls_of, turned_slow
 from forensics.analyses.pace.steady import SHORTEST, Steady
 from forensics.stats.changes import best_cut
 from forensics.stats.spread import Floats, median_of
@@ -63,10 +63,10 @@ def change_of(series: Steady) -> Change | None:
 
     Of a new level and of pauses that begin, the one that costs more time is told.
     """
-    by_level, pauses = _lasting(series), _stalls(series)
+    by_level, pauses = _lasting(series), _of_stalls(series, stalls_of(series, least_added=_EFFECT))
     if by_level is not None and by_level.kind == "lasting" and (pauses is None or by_level.ratio >= pauses.ratio):
         return by_level
-    return pauses or by_level
+    return pauses or _of_stalls(series, turned_slow(series)) or by_level
 
 
 def _lasting(series: Steady) -> Change | None:
@@ -154,8 +154,7 @@ def _ramp_alone(series: Steady, ramp: Ramp | None) -> Change | None:
     )
 
 
-def _stalls(series: Steady) -> Change | None:
-    stalls = stalls_of(series, least_added=_EFFECT)
+def _of_stalls(series: Steady, stalls: Stalls | None) -> Change | None:
     if stalls is None:
         return None
     return Change(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forensics.analyses.pace.edges import sharpest_edge
-from forensics.analyses.pace.stalls import _more_often, stalls_of
+from forensics.analyses.pace.stalls import _more_often, stalls_of, turned_slow
 from forensics.analyses.pace.steady import steady
 
 
@@ -39,6 +39,43 @@ def test_four_grave_pauses_begin_where_chance_leaves_so_long_a_begin_free_once_i
     assert series is not None
     found = stalls_of(series)
     assert (None if found is None else found.index) == index
+
+
+def index_of_slow(before: int, slow: Iterable[int], after: int, seconds: float = 2.7) -> int | None:
+    """Where a series turned slow that has `before` fast records, then `after` ones of which these are slow."""
+    took = 1 + 0.02 * np.sin(np.arange(before + after) * 1.7)
+    took[[before + at for at in slow]] = seconds
+    series = steady(took, 5 * np.arange(before + after))
+    assert series is not None
+    found = turned_slow(series)
+    return None if found is None else found.index
+
+
+_EVERY_SEVENTH_STEP = [0, 1, 2, 4, 5, 7, 8, 9]  # of records of five steps
+
+
+def test_records_that_hold_a_pause_in_two_of_three_cases_turn_a_short_series_slow() -> None:
+    assert index_of_slow(10, _EVERY_SEVENTH_STEP, 11) == 10
+
+
+@pytest.mark.parametrize(
+    ("before", "slow", "after", "seconds"),
+    [
+        (10, _EVERY_SEVENTH_STEP[:7], 11, 2.7),  # fewer than eight
+        (7, _EVERY_SEVENTH_STEP, 11, 2.7),
+        (10, _EVERY_SEVENTH_STEP, 11, 1.45),  # a host with other load
+        (50, _EVERY_SEVENTH_STEP, 11, 2.7),  # a long series, whose level and pauses have tests of their own
+        (10, [0, 4, 8, 13, 17, 22, 26, 31], 35, 2.7),  # an evaluation now and then: too little time
+    ],
+)
+def test_too_few_or_too_short_or_too_rare_slow_records_turn_no_series_slow(
+    before: int, slow: list[int], after: int, seconds: float
+) -> None:
+    assert index_of_slow(before, slow, after, seconds) is None
+
+
+def test_slow_records_that_were_as_frequent_before_turn_no_series_slow() -> None:
+    assert index_of_slow(10, [-9, -7, -6, -4, -3, -1, *_EVERY_SEVENTH_STEP], 11) is None
 
 
 def test_a_rare_value_places_an_edge_that_quantiles_pass_over() -> None:
