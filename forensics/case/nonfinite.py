@@ -6,19 +6,23 @@ evaluation tables are NaN by design in healthy runs, so they are not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 import polars as pl
+from msgspec import Struct
 from numpy.typing import NDArray
 
+from forensics.case.evidence import Row
 from forensics.case.joined.stores import counted, stores_of
-from forensics.case.series import Index, chosen, index_of, keys_of, metric_rows
-from forensics.case.steps import SERIES, by_record
+from forensics.case.series import PIECE_RECORDS, Index, chosen, index_of, keys_of
+from forensics.case.steps import SERIES, by_record, step_of
 from forensics.knowledge.metrics import telling, with_role
+from forensics.store.packed import Packed
 from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
+from forensics.values import replace
 
 _COUNTS = {"n_bad": pl.Int64, "n_before": pl.Int64, "n_after": pl.Int64, "n_tail": pl.Int64}
 BAD_CLASSES = ("nan", "+inf", "-inf", "null-suspected-nan", "filtered-by-writer")
@@ -39,14 +43,94 @@ def _is(pattern: str) -> pl.Expr:
     return pl.col("name").str.contains(f"^(?:{pattern})$") if pattern else pl.lit(value=False)
 
 
-def watched(run: Run, *, every: bool = False) -> pl.LazyFrame:
-    """Rows of watched metrics with `role`, `at` and `bad`, in record order; rows that hold no number are left out.
+class Watched(Struct, frozen=True, eq=False):
+    """Metric rows in the order of their records, by their places: a column is made where it is asked for.
 
-    With `every`, also those of series that another store of the run holds too. They are remembered with the run, so
-    they are asked for only where something is not finite.
+    Columns are those of the table, `role`, `at` and `bad`. With all of them a million rows take 110 MB.
+    """
+
+    table: Packed
+    roles: pl.Series
+    places: NDArray[np.uint32]
+
+    def __len__(self) -> int:
+        """Count the rows."""
+        return len(self.places)
+
+    @overload
+    def __getitem__(self, what: str) -> pl.Series: ...
+    @overload
+    def __getitem__(self, what: slice) -> Watched: ...
+    def __getitem__(self, what: str | slice) -> pl.Series | Watched:
+        """Give one column, or some of the rows."""
+        return self._column(what) if isinstance(what, str) else replace(self, places=self.places[what])
+
+    def _column(self, name: str) -> pl.Series:
+        if name == "role":
+            return self.roles[self.table.code_of(self.places)]
+        if name == "bad":
+            return self._column("value_class").is_in(BAD_CLASSES)
+        if name == "at":
+            return self.table.steps(self.places).cast(pl.Int64)
+        column, kind = self.table.short(name, self.places), TABLES["metrics"][name]
+        column = column if kind == pl.String else column.cast(kind)  # texts are categories
+        return column.fill_null(0) if name == "attempt" else column
+
+    def frame(self, *names: str) -> pl.DataFrame:
+        """Give some columns, or all."""
+        return pl.DataFrame(
+            [self._column(name).alias(name) for name in names or (*TABLES["metrics"], "role", "at", "bad")]
+        )
+
+    def row(self, index: int) -> Row:
+        """Give one row, with its step."""
+        row = self.table.row(int(self.places[index]))
+        return {**row, "attempt": row["attempt"] or 0, "at": step_of(row)}
+
+    def filter(self, *where: pl.Expr) -> Watched:
+        """Give the rows that fit, each asked by itself; only what is asked of them is made, of some at a time."""
+        asked = {name for one in where for name in one.meta.root_names()}
+        fits = pl.all_horizontal(where).fill_null(value=False)
+        kept = [one.places[one.frame(*asked).select(fits).to_series().to_numpy()] for one in self._pieces()]
+        return replace(self, places=kept[0] if len(kept) == 1 else np.concatenate(kept))
+
+    def count(self, *names: str) -> pl.DataFrame:
+        """Count the rows that have the same in some columns, as `len`, in the order of their first ones."""
+        counts = [one.frame(*names).group_by(*names, maintain_order=True).len() for one in self._pieces()]
+        return pl.concat(counts).group_by(*names, maintain_order=True).agg(pl.col("len").sum())
+
+    def _pieces(self) -> Iterator[Watched]:
+        return (self[first : first + PIECE_RECORDS] for first in range(0, max(len(self), 1), PIECE_RECORDS))
+
+    def highest(self, name: str) -> Watched:
+        """Give the rows in which a column is as high as in any."""
+        top = self._column(name).max()
+        return self[:0] if top is None else self.filter(pl.col(name) == top)
+
+    def of(self, one: Row) -> Watched:
+        """Give the rows of the series of one of them."""
+        return self.filter(*(pl.col(name).eq_missing(pl.lit(one[name])) for name in SERIES))
+
+
+def watched(run: Run, *, every: bool = False) -> Watched:
+    """Rows of watched metrics, in record order; rows that hold no number are left out.
+
+    With `every`, also those of series that another store of the run holds too. They are asked for only where something
+    is not finite.
     """
     same = not every or not stores_of(run).left_out.height
-    return (_watched(run) if same else _watched_in_every_store(run)).lazy()
+    return _watched(run) if same else _watched_in_every_store(run)
+
+
+def watched_of(run: Run, own: Sequence[int]) -> Watched:
+    """Give the rows of some series, by their numbers in the index."""
+    index = index_of(run)
+    return Watched(index.table, _roles_of_names(run), index.records(own))
+
+
+@derived
+def _roles_of_names(run: Run) -> pl.Series:
+    return index_of(run).table.names.select(role().cast(pl.Categorical())).to_series()
 
 
 @derived
@@ -61,7 +145,7 @@ def series_of(run: Run, where: pl.Expr, roles: Mapping[str, str]) -> pl.DataFram
 
     Columns: the series' key, `role`, `n` records, `n_bad`, `n_before` (finite records before the first bad one) and
     `n_after` (after the last bad one), both null where no record is bad, `n_tail` bad ones in a row up to the last of
-    them, and `last`, the last value.
+    them, `last`, the last value, and `own`, the numbers of the series in the index.
     """
     index = index_of(run)
     wanted = chosen(index, where, stores_of(run).left_out)
@@ -79,9 +163,9 @@ def series_of(run: Run, where: pl.Expr, roles: Mapping[str, str]) -> pl.DataFram
         first = table.value("name", at) if len(own) > 1 else names[own[0]]
         last, seq = table.value("value", int(rows[-1])), table.value("seq", at)
         place = -1 if seq is None else int(seq), at
-        found.append((place, (*key, roles.get(first), len(rows), *_bad(index, own, rows), last)))
+        found.append((place, (*key, roles.get(first), len(rows), *_bad(index, own, rows), last, own)))
     types = {name: index.keys.schema[name] for name in SERIES}
-    schema = {**types, "role": pl.String, "n": pl.Int64, **_COUNTS, "last": pl.Float64}
+    schema = {**types, "role": pl.String, "n": pl.Int64, **_COUNTS, "last": pl.Float64, "own": pl.List(pl.UInt32)}
     return pl.DataFrame([row for _, row in sorted(found, key=lambda one: one[0])], schema=schema, orient="row")
 
 
@@ -104,34 +188,18 @@ def _roles(run: Run) -> pl.DataFrame:
 
 
 @derived
-def _watched(run: Run) -> pl.DataFrame:
+def _watched(run: Run) -> Watched:
     return _rows(run, stores_of(run).left_out)
 
 
 @derived
-def _watched_in_every_store(run: Run) -> pl.DataFrame:
+def _watched_in_every_store(run: Run) -> Watched:
     return _rows(run, None)
 
 
-def _rows(run: Run, left_out: pl.DataFrame | None) -> pl.DataFrame:
-    roles = _roles(run)
-    rows = metric_rows(run, pl.col("name").is_in(roles["name"].to_list()), without=left_out, coded=True)
-    named = pl.col("name").replace_strict(roles["name"], roles["role"], return_dtype=pl.Categorical())
-    rows = rows.filter(pl.col("value_class") != "null")
-    return by_record(rows.with_columns(role=named, bad=pl.col("value_class").is_in(BAD_CLASSES))).collect()
-
-
-def of_series(rows: pl.DataFrame, key: dict[str, object]) -> pl.DataFrame:
-    """The rows of one series, in order, with `bad_share`: the share of bad records from each row to the end."""
-    own = rows.filter(pl.col(column).eq_missing(pl.lit(key[column])) for column in SERIES)
-    bad = own["bad"].cast(pl.Int64).reverse().cum_sum().reverse()
-    left = pl.int_range(own.height, 0, -1, dtype=pl.Int64, eager=True)
-    return own.with_columns(bad_share=bad / left)
-
-
-def trailing_zeros(losses: pl.DataFrame) -> pl.DataFrame:
-    """The rows at the end of one loss series that are exactly zero, in order."""
-    return losses.filter((pl.col("value") == 0.0).reverse().cum_min().reverse())
+def _rows(run: Run, left_out: pl.DataFrame | None) -> Watched:
+    of_role = pl.col("name").is_in(_roles(run)["name"].to_list())
+    return watched_of(run, np.flatnonzero(chosen(index_of(run), of_role, left_out)).tolist())
 
 
 #: Tables of text have no word for a NaN that every writer uses: the `to_csv` of pandas leaves its cell empty.

@@ -40,7 +40,7 @@ _DENSE = 20
 #: So many rows are looked at together: sorting takes four times the memory of the row numbers it gives.
 _PIECE_ROWS = 500_000
 #: So many records are looked at together: with all their columns they take 100 MB.
-_PIECE_RECORDS = 1_000_000
+PIECE_RECORDS = 1_000_000
 
 
 class Index(Struct, frozen=True, eq=False):
@@ -65,9 +65,14 @@ class Index(Struct, frozen=True, eq=False):
         found = self._joined(own)
         if self.held(own, "n_null"):
             found = found[(self.table.short("value_class", found) != "null").to_numpy()]
-        seqs = self.table.numbers("seq", found)
-        seqs = np.nan_to_num(seqs, nan=-1) if seqs.dtype.kind == "f" else seqs  # a record without a number is the first
-        return found if (seqs[1:] >= seqs[:-1]).all() else found[np.argsort(seqs, kind="stable")]
+        pieces = (found[max(at - 1, 0) : at + PIECE_RECORDS] for at in range(0, len(found), PIECE_RECORDS))
+        if all((seqs[1:] >= seqs[:-1]).all() for seqs in map(self._seqs, pieces)):
+            return found
+        return found[np.argsort(self._seqs(found), kind="stable")]
+
+    def _seqs(self, rows: NDArray[np.uint32]) -> NDArray[Any]:
+        seqs = self.table.numbers("seq", rows)
+        return np.nan_to_num(seqs, nan=-1) if seqs.dtype.kind == "f" else seqs  # a record without a number is the first
 
     def finite_at_steps(self, own: Sequence[int]) -> NDArray[np.uint32]:
         """Give `records` without those of no finite number or without a step; mostly it is known that none are."""
@@ -80,7 +85,7 @@ class Index(Struct, frozen=True, eq=False):
     def reach(self, own: Sequence[int]) -> tuple[int, int] | tuple[None, None]:
         """Give the first and the last step of some of `keys`, as `case.steps.at` has them."""
         rows = self._joined(own)
-        pieces = (rows[first : first + _PIECE_RECORDS] for first in range(0, len(rows), _PIECE_RECORDS))
+        pieces = (rows[first : first + PIECE_RECORDS] for first in range(0, len(rows), PIECE_RECORDS))
         steps = (self.table.steps(piece).drop_nulls().to_numpy() for piece in pieces)
         ends = [(int(some.min()), int(some.max())) for some in steps if len(some)]
         return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else (None, None)
@@ -227,8 +232,8 @@ def record_pieces(run: Run, *, without: pl.DataFrame | None = None, inner: bool 
     records, table = _records_without(run, without), index_of(run).table
     if not inner:
         records = _step_ends(run) if records is _records(run) else _ends(table, records)
-    for first in range(0, max(records.height, 1), _PIECE_RECORDS):
-        yield table.lazy_records(records.slice(first, _PIECE_RECORDS))
+    for first in range(0, max(records.height, 1), PIECE_RECORDS):
+        yield table.lazy_records(records.slice(first, PIECE_RECORDS))
 
 
 def of_each_source(
@@ -325,7 +330,7 @@ def _marked(rows: Bools, own: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]
     counts = np.array([*map(len, own)], np.int64)
     if rows.all() or not rows.any():
         return counts if rows.any() else np.zeros_like(counts)
-    return np.add.reduceat(rows[np.concatenate(own)], np.cumsum(counts) - counts, dtype=np.int64)
+    return np.array([np.count_nonzero(rows[one]) for one in own], np.int64)
 
 
 def _records_without(run: Run, without: pl.DataFrame | None) -> pl.DataFrame:
@@ -347,7 +352,7 @@ def _step_ends(run: Run) -> pl.DataFrame:
 
 def _ends(table: Packed, records: pl.DataFrame) -> pl.DataFrame:
     """The records without those inside a stretch of one step (`case.steps.ends`)."""
-    pieces = [records.slice(at, _PIECE_RECORDS) for at in range(0, max(records.height, 1), _PIECE_RECORDS)]
+    pieces = [records.slice(at, PIECE_RECORDS) for at in range(0, max(records.height, 1), PIECE_RECORDS)]
     kept = [without_inner(piece, _columns_of(table, piece)) for piece in pieces]
     return records if all(map(operator.is_, kept, pieces)) else pl.concat(kept)
 
@@ -361,20 +366,26 @@ def _columns_of(table: Packed, records: pl.DataFrame) -> Iterator[tuple[pl.Serie
 
 def _once_a_record(index: Index, rows: NDArray[np.uint32] | None) -> pl.DataFrame:
     """Of rows that follow each other in one record, and are all of training or of an evaluation, the first."""
-    table = index.table
+    table, height = index.table, index.table.height if rows is None else len(rows)
     flags = table.names.select(
         evaluates=pl.col("name").str.starts_with("eval").fill_null(value=False),
         trains=of_training().fill_null(value=False),
     )
     told = as_column((flags["evaluates"].to_numpy() * np.uint8(2)) | flags["trains"].to_numpy())
-    record, said = table.record_of(rows), told.gather(table.code_of(rows))
-    first = np.ones(len(record), np.bool_)
-    if len(first):
+    kept: list[pl.DataFrame] = []
+    for begin in range(0, max(height, 1), PIECE_RECORDS):
+        end = min(begin + PIECE_RECORDS, height)
+        ahead = max(begin - 1, 0)  # whether the first of a piece goes on is seen beside the row before it
+        piece = None if end - ahead == table.height else np.arange(ahead, end) if rows is None else rows[ahead:end]
+        record, said = table.record_of(piece), told.gather(table.code_of(piece))
         number, kind = record.to_numpy(), said.to_numpy()
+        first = np.ones(len(record), np.bool_)
         first[1:] = (number[1:] != number[:-1]) | (kind[1:] != kind[:-1])
-    kept = as_column(first)
-    said = said.filter(kept)
-    return pl.DataFrame({RECORD: record.filter(kept), "evaluates": said >= 2, "trains": said % 2 == 1})
+        first[: begin - ahead] = False
+        own = as_column(first)
+        told_by = said.filter(own)
+        kept.append(pl.DataFrame({RECORD: record.filter(own), "evaluates": told_by >= 2, "trains": told_by % 2 == 1}))
+    return kept[0] if len(kept) == 1 else pl.concat(kept)
 
 
 @derived

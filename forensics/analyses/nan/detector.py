@@ -12,7 +12,7 @@ from forensics.case.end_markers import ends_the_log, last_lines
 from forensics.case.errors.kinds import Weight, attributes, of_exception, of_line
 from forensics.case.evidence import Row
 from forensics.case.last_steps import last_step
-from forensics.case.nonfinite import watched
+from forensics.case.nonfinite import Watched, watched
 from forensics.case.steps import SERIES
 from forensics.knowledge.errors import telling
 from forensics.knowledge.vocabulary import words_for
@@ -29,6 +29,7 @@ _OP = r'"op":\s*"([^"]+)"'
 _BACKWARD = r"Function '(\w+Backward\d*)' returned nan values"
 _NAMED = r"(?i)(?:nan|inf|nan/inf|non-?finite)(?: values?| gradients?)? (?:in|at|for) ([A-Za-z_][\w]*(?:\.[\w]+)+)"
 _FINITE_LOSS = pl.col("role").is_in(["loss", "part"]) & ~pl.col("bad")
+_PLACE = pl.coalesce("line", "seq").fill_null(0)
 #: A detector's own words for when it fired.
 _WHEN = lazily(r"(?i)\b(?:iter(?:ation)?|(?:global[_ ])?step)\b\s*(?:number|no\.?)?\s*[=#:]?\s*(\d{1,12})\b")
 
@@ -51,11 +52,10 @@ def detector_candidates(run: Run) -> list[Candidate]:
     lines = [*_dialect_lines(run)]
     spoken = {(item.row["source"], item.line) for item in lines}
     lines += [item for item in _errors(run) if (item.row["source"], item.line) not in spoken]
-    rows = watched(run, every=True).collect() if lines else pl.DataFrame()
     by_source: dict[str, list[_Line]] = {}
     for item in sorted(lines, key=lambda item: (item.row["source"], item.line)):
         by_source.setdefault(item.row["source"], []).append(item)
-    return [candidate for own in by_source.values() for candidate in _judge(run, own, rows)]
+    return [candidate for own in by_source.values() for candidate in _judge(run, own, watched(run, every=True))]
 
 
 def detector_lines(run: Run) -> list[Row]:
@@ -107,26 +107,21 @@ def _timed(row: Row) -> Row:
     return row if said is None else {**row, "step": int(said[1])}
 
 
-def _judge(run: Run, lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candidate]:
+def _judge(run: Run, lines: list[_Line], rows: Watched) -> Iterator[Candidate]:
     source = lines[0].row["source"]
-    own = rows.filter((pl.col("source") == source) & ~pl.col("bad"))
-    losses = own.filter(pl.col("role").is_in(["loss", "part"])).with_columns(
-        place=pl.coalesce("line", "seq").fill_null(0)
-    )
-    at = losses.filter(pl.col("value") != 0.0)["place"]
+    losses = rows.filter((pl.col("source") == source) & _FINITE_LOSS)
+    at = losses.filter(pl.col("value") != 0.0).frame("line", "seq").select(_PLACE).to_series()
     after = int((at > lines[-1].line).sum()) if len(at) else _later_elsewhere(run, lines[-1], rows)
     ended = after >= _SURVIVED
     first = lines[0] if ended else _last_stretch(lines, at)
-    before = losses.filter(pl.col("place") < first.line)
-    if losses.is_empty():
-        before = _elsewhere(run, first, rows)
-    clean = before.row(-1, named=True) if before.height else None
+    before = losses.filter(first.line > _PLACE) if len(losses) else _elsewhere(run, first, rows)
+    clean = before.row(-1) if len(before) else None
     of_record = rows.filter((pl.col("source") == source) & (pl.col("line") == first.line))["at"].drop_nulls()
     # `epoch: 3 step: 201, loss is nan` counts within its epoch; a bar before `step 67: loss is nan` is of another step
     if first.worded and len(of_record) and first.row["step"] not in of_record:
         first = replace(first, row={**first.row, "step": int(of_record[0])})
     step = first.row["step"] if first.row["step"] is not None else step_after(before)
-    if step is None and losses.is_empty():
+    if step is None and not len(losses):
         step = _reached(run, first)
     if ended:
         few = len(lines) <= max(_STUMBLES, (len(at) or after) // 20)
@@ -148,24 +143,23 @@ def _judge(run: Run, lines: list[_Line], rows: pl.DataFrame) -> Iterator[Candida
     )
 
 
-def _elsewhere(run: Run, line: _Line, rows: pl.DataFrame) -> pl.DataFrame:
+def _elsewhere(run: Run, line: _Line, rows: Watched) -> Watched:
     """The finite losses before a line of a file that holds none: of the store nearest to it that reached its step."""
     reached = _reached(run, line)
     if reached is None:
-        return rows.clear()
+        return rows[:0]
     found = rows.filter(_FINITE_LOSS & (pl.col("at") <= reached))
-    last = found.filter(pl.col("at") == pl.col("at").max()).head(1)
-    series = found.join(last.select(SERIES), on=[*SERIES], how="semi", nulls_equal=True, maintain_order="left")
-    return series.filter(pl.col("attempt") == pl.col("attempt").max())
+    last = found.highest("at")
+    return found.of(last.row(0)) if len(last) else last
 
 
-def _later_elsewhere(run: Run, line: _Line, rows: pl.DataFrame) -> int:
+def _later_elsewhere(run: Run, line: _Line, rows: Watched) -> int:
     """How many finite losses the store with most of them holds behind the step of a line of a file without losses."""
     step = line.row["step"] if line.row["step"] is not None else _reached(run, line)
     if step is None:
         return 0
     later = rows.filter(_FINITE_LOSS & (pl.col("at") > step))
-    return max(later.group_by(SERIES).len()["len"].to_list(), default=0)
+    return max(later.count(*SERIES)["len"].to_list(), default=0)
 
 
 def _reached(run: Run, line: _Line) -> int | None:

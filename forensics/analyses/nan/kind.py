@@ -13,6 +13,7 @@ from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.case.curves.loss import curves
 from forensics.case.errors.kinds import attributes
 from forensics.case.evidence import Row
+from forensics.case.nonfinite import Watched
 from forensics.case.processes.attempts import attempts
 from forensics.case.processes.starts import Start
 from forensics.case.steps import SERIES
@@ -118,10 +119,11 @@ def kind_of(run: Run) -> Kind:
     found = nan_onset(run)
     assert found is not None
     cfg, collapse = run.threshold(Alarm), collapse_of(run)
-    tops = _tops(found, "grad_norm", cfg, cfg.within)
-    near = _tops(found, "grad_norm", cfg, cfg.loss_within, cfg.near_window)
+    norms = _past(found, "grad_norm")
+    tops = _tops(norms, "grad_norm", cfg, cfg.within)
+    near = _tops(norms, "grad_norm", cfg, cfg.loss_within, cfg.near_window)
     rises = [p for past in (tops, near) for p in past if p.z > cfg.sigma and p.ratio >= cfg.ratio]
-    far = [] if rises else _tops(found, "grad_norm", cfg, cfg.within, cfg.slow_window)
+    far = [] if rises else _tops(norms, "grad_norm", cfg, cfg.within, cfg.slow_window)
     rises += [p for p in far if p.z > cfg.sigma and p.ratio >= cfg.slow_ratio]
     rise = rises[0] if rises else _loss_rise(found, cfg) or _rate_rise(run, found, cfg)
     quiet = tops[-1] if tops else None
@@ -137,7 +139,7 @@ def kind_of(run: Run) -> Kind:
         return Kind(
             "optimization_blowup", Confidence.HIGH if rise.metric == "grad_norm" else Confidence.MEDIUM, rise, quiet
         )
-    return _calm(found, quiet, cfg)
+    return _calm(found, len(norms), quiet, cfg)
 
 
 def scale_fell_first(found: NanOnset, collapse: Collapse | None) -> bool:
@@ -157,7 +159,7 @@ def _seen_from_the_start(run: Run, found: NanOnset) -> bool:
     spoken = found.first.role in SPOKEN
     if found.step is None:
         losses = found.rows.filter(pl.col("role") == "loss")
-        told, step = (losses.lazy(), "at") if len(losses) else (run.scan("metrics"), "step")
+        told, step = (losses.frame("at").lazy(), "at") if len(losses) else (run.scan("metrics"), "step")
         late = not told.filter(pl.col(step) > _LATE).head(1).collect().is_empty()
         return not (spoken and late) and not _opens_its_log(found)
     if found.first.row.get("attempt"):
@@ -183,8 +185,7 @@ def _opens_its_log(found: NanOnset) -> bool:
 def _interval(found: NanOnset) -> int:
     """The steps between the onset and the next record of its series; 0 where it has no other."""
     row = found.first.row
-    own = [pl.col(name).eq_missing(pl.lit(row[name])) for name in SERIES]
-    later = found.rows.filter(*own, pl.col("at") > row["at"])["at"]
+    later = found.rows.of(row).filter(pl.col("at") > row["at"])["at"]
     return 0 if later.is_empty() else int(later[0]) - row["at"]
 
 
@@ -196,13 +197,12 @@ def _sure_of_the_start(found: NanOnset) -> Confidence:
     return Confidence.LOW if found.step > _LATE else Confidence.HIGH if found.step <= 2 else Confidence.MEDIUM
 
 
-def _calm(found: NanOnset, quiet: Precursor | None, cfg: Alarm) -> Kind:
+def _calm(found: NanOnset, norms: int, quiet: Precursor | None, cfg: Alarm) -> Kind:
     """Classify an onset that no rise announced."""
     if found.metric == "grad_norm" and found.first.row.get("value_class") == "+inf":
         return Kind("optimization_blowup", Confidence.MEDIUM, None, quiet)
     if quiet is None:
-        norms = _past(found, "grad_norm").height
-        logged = norms or not found.rows.filter(pl.col("role") == "grad_norm").is_empty()
+        logged = norms or len(found.rows.filter(pl.col("role") == "grad_norm"))
         return Kind("unknown", Confidence.LOW, None, None, norms if logged else None)
     close = found.step is None or quiet.step is None or found.step - quiet.step <= cfg.within
     return Kind("data_or_numerics", Confidence.MEDIUM if close else Confidence.LOW, None, quiet)
@@ -231,7 +231,7 @@ def hidden(found: NanOnset) -> bool:
     row = found.first.row
     own = (pl.col("source") == row["source"]) & (pl.col("attempt") == row["attempt"]) & (pl.col("role") == "loss")
     losses = found.rows.filter(own & (pl.col("seq") >= row["seq"]))
-    return losses.height > 0 and not losses["bad"].any() and losses["value"][-1] == 0.0
+    return len(losses) > 0 and not losses["bad"].any() and losses["value"][-1] == 0.0
 
 
 def _before(collapse: Collapse, found: NanOnset, limits: ScaleLimits) -> bool:
@@ -242,36 +242,34 @@ def _before(collapse: Collapse, found: NanOnset, limits: ScaleLimits) -> bool:
     return collapse.step <= found.step + (limits.burst_records if overflow else 0)
 
 
-def _past(found: NanOnset, role: str) -> pl.DataFrame:
+def _past(found: NanOnset, role: str) -> Watched:
     """Finite rows of one role before the onset, of the series that has most of them; the onset's own source first."""
     row = found.first.row
     rows = found.rows.filter((pl.col("role") == role) & ~pl.col("bad"))
     own = before(found.first, rows.filter(pl.col("source") == row["source"]))
-    if own.is_empty() and found.step is not None:
+    if not len(own) and found.step is not None:
         own = rows.filter((pl.col("source") != row["source"]) & (pl.col("at") < found.step))
-    if own.is_empty():
+    series = own.count(*SERIES)
+    if series.height <= 1:
         return own
-    series = own.group_by(*SERIES, maintain_order=True).len()
-    if series.height == 1:
-        return own
-    best = series.filter(pl.col("len") == pl.col("len").max()).head(1)
-    return own.join(best, on=[*SERIES], nulls_equal=True, maintain_order="left")
+    return own.of(series.filter(pl.col("len") == pl.col("len").max()).row(0, named=True))
 
 
-def _tops(found: NanOnset, role: str, cfg: Alarm, within: int, window: int | None = None) -> list[Precursor]:
+def _tops(past: Watched, role: str, cfg: Alarm, within: int, window: int | None = None) -> list[Precursor]:
     """The last records before the onset, in order, each with its height above the past before the window began."""
-    past = _past(found, role).tail(max(cfg.window, window or 0) + within)
-    tail = robust(past, window=window or cfg.window).tail(within).drop_nulls("z")
+    late = past[-max(cfg.window, window or 0) - within :]
+    tail = robust(late.frame(), window=window or cfg.window).tail(within).drop_nulls("z")
     rows = enumerate(tail.iter_rows(named=True))
     return [Precursor(row, role, row["at"], float(row["ratio"]), float(row["z"]), len(tail) - i) for i, row in rows]
 
 
 def _loss_rise(found: NanOnset, cfg: Alarm) -> Precursor | None:
-    tops = _tops(found, "loss", cfg, cfg.loss_within, cfg.loss_window)
+    past = _past(found, "loss")
+    tops = _tops(past, "loss", cfg, cfg.loss_within, cfg.loss_window)
     rise = next((p for p in tops if p.z > cfg.loss_sigma and p.ratio >= cfg.loss_ratio), None)
     if rise is not None:
         return rise
-    long = _tops(found, "loss", cfg, cfg.loss_within, cfg.slow_window)
+    long = _tops(past, "loss", cfg, cfg.loss_within, cfg.slow_window)
     return next((p for p in long if p.z > cfg.loss_sigma and p.ratio >= cfg.ratio), None)
 
 

@@ -11,10 +11,9 @@ from forensics.analyses.nan.detector import detector_candidates
 from forensics.analyses.nan.series import Candidate, Shares, Status, series_candidates
 from forensics.case.epochs import counts_epochs
 from forensics.case.evidence import Row, event_evidence, metric_evidence
-from forensics.case.joined.stores import counted
-from forensics.case.nonfinite import BAD_CLASSES, series_of, watched, watched_series
+from forensics.case.nonfinite import Watched, series_of, watched, watched_of, watched_series
 from forensics.case.series import holding, metric_rows
-from forensics.case.steps import SERIES, at, by_record
+from forensics.case.steps import at
 from forensics.model import Evidence, EvidenceRole, Onset
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -40,7 +39,7 @@ class NanOnset(Struct, frozen=True):
     clean_step: int | None
     n_before: int
     others: tuple[Candidate, ...]
-    rows: pl.DataFrame
+    rows: Watched
 
     @property
     def status(self) -> Status:
@@ -104,7 +103,7 @@ def nan_onset(run: Run) -> NanOnset | None:
         peers, key=lambda c: (_contradicted(c, peers), c.step is None, c.row["source"] in epochs, *_key(c))
     )
     # a line has its place among those of its file, of which another store may hold the numbers too
-    rows = watched(run, every=first.role in SPOKEN).collect()
+    rows = watched(run, every=first.role in SPOKEN)
     return NanOnset(first, first.clean, _clean_step(first), _finite_before(rows, first), tuple(others), rows)
 
 
@@ -177,7 +176,7 @@ def _clean_step(first: Candidate) -> int | None:
     return None if step > first.step else (min(step, first.step - 1) if first.step else None)
 
 
-def _finite_before(rows: pl.DataFrame, first: Candidate) -> int:
+def _finite_before(rows: Watched, first: Candidate) -> int:
     """How many finite losses, or values of the same metric, the source of the first bad place has before it."""
     row = first.row
     if first.role in TOGETHER:
@@ -192,17 +191,17 @@ def _finite_before(rows: pl.DataFrame, first: Candidate) -> int:
         own = own.filter((pl.col("attempt") == clean["attempt"]) & (pl.col("seq") <= clean["seq"]))
     else:
         own = before(first, own)
-    one = own.group_by("rank", "raw_name").len()["len"].max()
+    one = own.count("rank", "raw_name")["len"].max()
     return int(str(one)) if one is not None else 0
 
 
-def before(first: Candidate, own: pl.DataFrame) -> pl.DataFrame:
+def before(first: Candidate, own: Watched) -> Watched:
     """Rows of a source that stand before its first bad place: of a line in the last attempt above it."""
     row = first.row
     if first.role not in SPOKEN:
         return own.filter((pl.col("attempt") == row["attempt"]) & (pl.col("seq") < row["seq"]))
     above = own.filter(pl.coalesce("line", "seq").fill_null(0) < (row["line"] or row["seq"] or 0))
-    return above.filter(pl.col("attempt") == pl.col("attempt").max())
+    return above.highest("attempt")
 
 
 # Series that turn NaN together where no name says loss: generators, critics and cycles of a GAN, custom objectives.
@@ -216,18 +215,17 @@ def lost_together(run: Run) -> Iterator[Candidate]:
     least, known = run.threshold(Shares).lost_records, watched_series(run)["source"].unique().to_list()
     together = _SERIES_TOGETHER if known else 1
     objective = ~pl.col("source").is_in(known) & ~holding(run, "no_objective")
-    table = series_of(run, objective, {}).filter(pl.col("n") > least)
+    every = series_of(run, objective, {})
+    table = every.filter(pl.col("n") > least)
     lost = (pl.col("n_after") == 0) & (pl.col("n_bad") >= least) & (pl.col("n_bad") == pl.col("n") - pl.col("n_before"))
     for (source, attempt), part in table.group_by("source", "attempt", maintain_order=True):
         gone = part.filter(lost & (pl.col("n_before") > 0))
         if gone.height < together or 2 * gone.height < part.height:
             continue
         role = TOGETHER[0] if gone.height >= _SERIES_TOGETHER else TOGETHER[1]
-        rows = counted(run, objective & (pl.col("source") == source)).filter(pl.col("value_class") != "null")
-        rows = rows.with_columns(role=pl.lit(role), bad=pl.col("value_class").is_in(BAD_CLASSES))
-        own = by_record(rows).filter(pl.col("attempt") == attempt).collect()
-        first = own.join(gone.select(SERIES), on=list(SERIES), nulls_equal=True, maintain_order="left")
-        bad = first.filter("bad").row(0, named=True)
+        own = watched_of(run, gone["own"].explode().to_list())
+        bad = own.filter(pl.col("bad")).row(0)
         key = gone.filter(pl.col("raw_name") == bad["raw_name"]).row(0, named=True)
-        clean = own.filter((pl.col("raw_name") == bad["raw_name"]) & ~pl.col("bad")).row(-1, named=True)
+        same = every.filter(source=source, attempt=attempt, raw_name=bad["raw_name"])
+        clean = watched_of(run, same["own"].explode().to_list()).filter(~pl.col("bad")).row(-1)
         yield Candidate(Status.FAILED, role, bad, clean, bad["at"], key["n"], key["n_bad"], 0)

@@ -11,7 +11,7 @@ from forensics.analyses.nan.series import step_after
 from forensics.case.end_markers import ends_the_log, last_lines
 from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.case.joined.stores import counted
-from forensics.case.nonfinite import watched
+from forensics.case.nonfinite import Watched, watched
 from forensics.case.series import metric_records
 from forensics.case.steps import at, ordered
 from forensics.knowledge.errors import telling
@@ -70,10 +70,10 @@ def _placed(run: Run, collapse: Collapse) -> Collapse:
         return collapse
     first = collapse.evidence[0]
     before = _losses(run, first.source).filter((first.locator.line or first.locator.record or 0) > _PLACE)
-    return replace(collapse, step=step_after(before.collect()))
+    return replace(collapse, step=step_after(before))
 
 
-def _losses(run: Run, source: str) -> pl.LazyFrame:
+def _losses(run: Run, source: str) -> Watched:
     return watched(run, every=True).filter((pl.col("source") == source) & (pl.col("role") == "loss"))
 
 
@@ -191,12 +191,12 @@ def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
 def _loses(run: Run, fall: Row) -> bool:
     """Whether a loss that is not finite was logged in the source of a fall, behind it."""
     after = fall["line"] if fall["line"] is not None else fall["seq"]
-    return bool(_losses(run, fall["source"]).filter("bad").select((after < _PLACE).any()).collect().item())
+    return len(_losses(run, fall["source"]).filter(pl.col("bad"), after < _PLACE)) > 0
 
 
 def _in_a_row(run: Run, falls: pl.DataFrame, cfg: ScaleLimits) -> bool:
     """Whether no more than one loss was logged for each fall, as dense as in a burst, and hardly a finite one after."""
-    rows = _losses(run, falls["source"][0]).filter(~pl.col("bad")).select("at", place=_PLACE).collect()
+    rows = _losses(run, falls["source"][0]).filter(~pl.col("bad")).frame("at", "line", "seq").select("at", place=_PLACE)
     places, own = rows["place"], falls.select(place=_PLACE)["place"]
     between = places.is_between(own[0], own[-1])
     steps = rows.filter(between)["at"].drop_nulls()

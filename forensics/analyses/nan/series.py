@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
 import polars as pl
 from msgspec import Struct
 
 from forensics.case.evidence import Row
 from forensics.case.joined.stores import counted
-from forensics.case.nonfinite import of_series, trailing_zeros, vanished, watched, watched_series
+from forensics.case.nonfinite import Watched, vanished, watched, watched_of, watched_series
 from forensics.case.series import keys_of
 from forensics.case.steps import SERIES, by_record
 from forensics.knowledge.metrics import telling
-from forensics.store.run import Run
+from forensics.store.run import Run, derived
 from forensics.values import replace
 
 
@@ -59,8 +60,8 @@ class Candidate(Struct, frozen=True):
     own_step: bool = True
 
 
-def step_after(losses: pl.DataFrame) -> int | None:
-    """The step after the last of some records, in their own spacing; `losses` has `at`."""
+def step_after(losses: Watched) -> int | None:
+    """The step after the last of some records, in their own spacing."""
     steps = losses["at"].drop_nulls().unique().sort().tail(2).to_list()
     if not steps:
         return None
@@ -73,7 +74,7 @@ def series_candidates(run: Run) -> list[Candidate]:
     found = [
         candidate
         for key in table.filter(pl.col("n_bad") > 0).iter_rows(named=True)
-        for candidate in _judge(watched(run).collect(), table, key, cfg)
+        for candidate in _judge(run, table, key, cfg)
     ]
     found += _zeros(run, table, cfg)
     found += _vanished(run, cfg)
@@ -81,22 +82,24 @@ def series_candidates(run: Run) -> list[Candidate]:
     return [_dated(candidate, run, cfg) for candidate in found]
 
 
-def _judge(rows: pl.DataFrame, table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> Iterator[Candidate]:
+def _judge(run: Run, table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> Iterator[Candidate]:
     if _by_design(table, key):
         return
-    own = of_series(rows, key)
+    own = watched_of(run, key["own"])
     status = _status(table, key, cfg)
-    every = own.filter("bad")
-    lost = every.filter(pl.col("bad_share") >= 0.5) if status is Status.FAILED else every
-    if key["n_after"] and lost.height < cfg.lost_records:  # it is as bad all along as in these last ones
+    is_bad = own["bad"].to_numpy()
+    every = lost = np.flatnonzero(is_bad)
+    if status is Status.FAILED:  # from here to the end half of the records are bad
+        lost = every[2 * np.arange(len(every), 0, -1) >= len(own) - every]
+    if key["n_after"] and len(lost) < cfg.lost_records:  # it is as bad all along as in these last ones
         lost = every
-    bad = (lost if lost.height else every).row(0, named=True)
-    clean = own.filter(~pl.col("bad") & (pl.col("seq") < bad["seq"])).tail(1)
+    bad = own.row(int((lost if len(lost) else every)[0]))
+    clean = own.filter(~pl.col("bad"), pl.col("seq") < bad["seq"])
     yield Candidate(
         status=status,
         role=key["role"],
         row=bad,
-        clean=clean.row(0, named=True) if clean.height else None,
+        clean=clean.row(-1) if len(clean) else None,
         step=bad["at"],
         n=key["n"],
         n_bad=key["n_bad"],
@@ -152,24 +155,22 @@ def _zeros(run: Run, table: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
         source = pl.col("source") == key["source"]
         gradients = table.filter(source & (pl.col("role") == "grad_norm")).height
         rewards = keys_of(run).filter(source & pl.col("name").str.contains("(?i)reward")).height
-        own = of_series(watched(run).collect(), key)
-        tail = trailing_zeros(own)
-        before = own.head(own.height - tail.height)
-        plunge = before.height >= cfg.lost_records and before["value"][-1] > _PLUNGE and not (before["value"] < 0).any()
-        if not gradients and not rewards and tail.height >= cfg.lost_records and plunge:
-            bad, clean = tail.row(0, named=True), before.row(-1, named=True)
-            yield Candidate(Status.FAILED, "zero", bad, clean, bad["at"], own.height, tail.height, 0)
+        own = watched_of(run, key["own"])
+        values = own["value"].to_numpy()
+        before = int(np.flatnonzero(values).max(initial=-1)) + 1  # so many records, then zeros to the end
+        plunge = before >= cfg.lost_records and values[before - 1] > _PLUNGE and not (values < 0).any()
+        if not gradients and not rewards and len(own) - before >= cfg.lost_records and plunge:
+            bad, clean = own.row(before), own.row(before - 1)
+            yield Candidate(Status.FAILED, "zero", bad, clean, bad["at"], len(own), len(own) - before, 0)
 
 
 def _vanished(run: Run, cfg: Shares) -> Iterator[Candidate]:
     """A loss column that disappears while iterations go on."""
     for row in vanished(run).filter(pl.col("n_lost") >= cfg.lost_records).iter_rows(named=True):
         same = (pl.col("source") == row["source"]) & (pl.col("attempt") == row["attempt"]) & (pl.col("role") == "loss")
-        losses = watched(run).filter(same & (pl.col("seq") < row["seq"]) & ~pl.col("bad")).collect()
-        clean = losses.row(-1, named=True) if losses.height else None
-        yield Candidate(
-            Status.FAILED, "vanished", row, clean, row["at"], losses.height + row["n_lost"], row["n_lost"], 0
-        )
+        losses = watched(run).filter(same & (pl.col("seq") < row["seq"]) & ~pl.col("bad"))
+        clean = losses.row(-1) if len(losses) else None
+        yield Candidate(Status.FAILED, "vanished", row, clean, row["at"], len(losses) + row["n_lost"], row["n_lost"], 0)
 
 
 def _counts(run: Run, cfg: Shares) -> Iterator[Candidate]:
@@ -190,11 +191,20 @@ def _dated(candidate: Candidate, run: Run, cfg: Shares) -> Candidate:
     """Mark a loss of an attempt that a later one outlived, in the same source or in a later one."""
     if candidate.status is not Status.FAILED:
         return candidate
-    row, rows = candidate.row, watched(run).collect()
-    finite = rows.filter(pl.col("role").is_in(["loss", "eval"]) & ~pl.col("bad") & (pl.col("value") != 0.0))
-    later = finite.filter((pl.col("source") == row["source"]) & (pl.col("attempt") > row["attempt"]))
+    row, here = candidate.row, pl.col("source") == candidate.row["source"]
+    if watched_series(run).filter(~here | (pl.col("attempt") > row["attempt"])).is_empty():
+        return candidate
+    finite, later = _finite(run), here & (pl.col("attempt") > row["attempt"])
     if row["t_ns"] is not None:
-        bad = rows.filter((pl.col("source") == row["source"]) & pl.col("bad"))["t_ns"].max()
-        elsewhere = (pl.col("source") != row["source"]) & (pl.col("t_ns") > (bad if bad is not None else row["t_ns"]))
-        later = pl.concat([later, finite.filter(elsewhere & (pl.col("role") == "loss"))])
-    return replace(candidate, status=Status.EARLIER) if later.height >= cfg.lost_records else candidate
+        bad = watched(run).filter(here, pl.col("bad"))["t_ns"].max()
+        after = pl.col("t_ns") > (bad if bad is not None else row["t_ns"])
+        later |= ~here & after & (pl.col("role") == "loss")
+    return replace(candidate, status=Status.EARLIER) if len(finite.filter(later)) >= cfg.lost_records else candidate
+
+
+@derived
+def _finite(run: Run) -> pl.DataFrame:
+    """Where and when losses are numbers above zero."""
+    of_loss = pl.col("role").is_in(["loss", "eval"])
+    rows = watched(run).filter(of_loss, ~pl.col("bad"), pl.col("value") != 0.0)
+    return rows.frame("source", "attempt", "t_ns", "role")

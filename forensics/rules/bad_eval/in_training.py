@@ -310,9 +310,9 @@ def eval_loss_nan(run: Run) -> Findings:
     """Find the evaluation loss that is no number although the training loss is one."""
     if not watched_series(run).filter((pl.col("role") == "eval") & (pl.col("n_bad") > 0)).height:
         return
-    rows = watched(run).filter(pl.col("role").is_in(["loss", "eval"])).collect()
-    training = rows.filter(pl.col("role") == "loss")
-    series = [own for _, own in rows.filter(pl.col("role") == "eval").group_by(*SERIES, maintain_order=True)]
+    training = watched(run).filter(pl.col("role") == "loss").frame(*SERIES, "seq", "bad")
+    every = watched(run).filter(pl.col("role") == "eval").frame()
+    series = [own for _, own in every.group_by(*SERIES, maintain_order=True)]
     bad = [own for own in series if own["bad"].any() and not _before_training(own, training)]
     if not bad or not _is_sound(training):
         return

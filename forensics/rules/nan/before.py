@@ -95,7 +95,7 @@ def large_gradnorm(_run: Run, found: NanOnset, cfg: Limit) -> Findings:
         & pl.col("value").is_finite()
         & (pl.col("at") < found.step if found.step is not None else pl.lit(value=True))
     )
-    past = past.filter(pl.col("attempt") == pl.col("attempt").max()).sort("seq").tail(cfg.records)
+    past = past.highest("attempt")[-cfg.records :].frame()
     top = past.sort("value", "seq").tail(1)
     if not top.height or top["value"].item() <= cfg.norm:
         return

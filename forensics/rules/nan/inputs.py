@@ -11,7 +11,7 @@ from forensics.analyses.epoch_places import same_place
 from forensics.analyses.nan.onset import NanOnset, lost, nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.analyses.nan.tokens import Outside, tokens_outside
-from forensics.case.series import metric_rows
+from forensics.case.series import index_of, placed_rows
 from forensics.case.settings import OFF, stated
 from forensics.case.steps import ordered
 from forensics.knowledge.vocabulary import words_for
@@ -28,6 +28,7 @@ from forensics.rules.kit import (
     remark,
     rule,
 )
+from forensics.store.packed import PLACE
 
 _SHOWN = 4
 _WENT_ON = (Status.INTERMITTENT, Status.TRANSIENT)
@@ -36,27 +37,25 @@ _WENT_ON = (Status.INTERMITTENT, Status.TRANSIENT)
 @rule("NAN015 same-place-in-epoch", "metrics events", about=nan_onset, confidence="medium", cause="bad_sample")
 def same_place_in_epoch(_run: Run, found: NanOnset) -> Findings:
     """Find bad values that come back at one place of the data."""
-    if "epoch" not in found.rows.columns:
-        return
     row = found.first.row
     losses = found.rows.filter(
         (pl.col("role") == "loss") & (pl.col("source") == row["source"]) & pl.col("epoch").is_finite()
-    ).sort("seq")
+    )
     begins = (losses["bad"] & ~losses["bad"].shift(1, fill_value=True)).arg_true().to_numpy()
-    again = losses[same_place(losses["epoch"].to_numpy(), begins)]
-    if again.is_empty():
+    again = [losses.row(i) for i in same_place(losses["epoch"].to_numpy(), begins).tolist()]
+    if not again:
         return
-    first = again.row(0, named=True)
+    first = again[0]
     # the run went on finite, and most bad stretches begin at that place
-    leads = found.status in _WENT_ON and 2 * again.height > len(begins)
+    leads = found.status in _WENT_ON and 2 * len(again) > len(begins)
     yield same_place_in_epoch.finding(
-        f"values stop being finite at the same place of {again.height} epochs, first at {at_step(first['at'])}",
+        f"values stop being finite at the same place of {len(again)} epochs, first at {at_step(first['at'])}",
         "finite ones are between them, so the data come back",
-        proof(*again[:_SHOWN].iter_rows(named=True)),
+        proof(*again[:_SHOWN]),
         onset_at(first, found.clean_step if leads else None),
         severity="warning" if leads else "info",
         causal="root" if leads else "context",
-        numbers={"epochs": again.height, "place_in_epoch": round(first["epoch"] % 1, 4)},
+        numbers={"epochs": len(again), "place_in_epoch": round(first["epoch"] % 1, 4)},
     )
 
 
@@ -130,13 +129,17 @@ def warmup_or_no_clip(run: Run, found: NanOnset, cfg: Warmup) -> Findings:
 
 def _warming(run: Run, cfg: Warmup, found: NanOnset) -> Iterator[tuple[str, Row]]:
     step, row = found.step, found.first.row
-    own = metric_rows(run, (pl.col("name") == "lr") & (pl.col("source") == row["source"]))
-    rates = ordered(own.filter(pl.col("value").is_finite())).filter(pl.col("at") <= (step or 0)).collect()
+    own = placed_rows(run, (pl.col("name") == "lr") & (pl.col("source") == row["source"]))
+    rates = ordered(own.filter(pl.col("value").is_finite())).select("value", "at", PLACE)
+    rates = rates.filter(pl.col("at") <= (step or 0)).collect()
     if step is None or rates.height < 3 or rates["value"].max() == rates["value"].min():
         return
     peak = rates.filter(pl.col("value") >= _AT_PEAK * pl.col("value").max()).row(0, named=True)
     if step - peak["at"] <= cfg.after_peak * max(1, step) and rates["value"][0] < peak["value"]:
-        yield f"the learning rate was at its peak so far, {number(peak['value'])}, after a rise", peak
+        yield (
+            f"the learning rate was at its peak so far, {number(peak['value'])}, after a rise",
+            index_of(run).table.row(peak[PLACE]),
+        )
 
 
 def _switched_off(run: Run) -> Iterator[tuple[str, Evidence]]:

@@ -17,11 +17,12 @@ def rank_first(_run: Run, found: NanOnset) -> Findings:
     same = found.rows.filter((pl.col("name") == name) & pl.col("rank").is_not_null() & pl.col("at").is_not_null())
     if same["rank"].n_unique() < 2:
         return
-    bad = same.filter("bad").sort("at", "rank", maintain_order=True)
-    starts = bad.unique("rank", keep="first", maintain_order=True)
+    bad = same.filter(pl.col("bad"))
+    ordered = bad.frame("at", "rank").with_row_index("i").sort("at", "rank", maintain_order=True)
+    starts = ordered.unique("rank", keep="first", maintain_order=True)
     if starts.is_empty() or starts["at"][0] != found.step or (starts["at"] == found.step).sum() != 1:
         return
-    rows = list(starts.iter_rows(named=True))
+    rows = [bad.row(i) for i in starts["i"].to_list()]
     rank = rows[0]["rank"]
     later = [f"rank {row['rank']} follows at {at_step(row['at'])}" for row in rows[1:2]]
     yield rank_first.finding(
@@ -51,10 +52,10 @@ def ranks_differ(_run: Run, found: NanOnset, cfg: Agreement) -> Findings:
     before = pl.col("at") < found.step if found.step is not None else pl.lit(value=True)
     of_rank = (pl.col("role") == "grad_norm") & pl.col("rank").is_not_null() & pl.col("value").is_finite()
     norms = found.rows.filter(of_rank & before)
-    first = _parting(norms, cfg)
+    first = _parting(norms.frame("at", "rank", "value"), cfg)
     if first is None:
         return
-    rows = norms.filter(pl.col("at") == first).sort("rank").sort("value")
+    rows = norms.filter(pl.col("at") == first).frame().sort("rank").sort("value")
     low, high = rows.row(0, named=True), rows.row(-1, named=True)
     yield ranks_differ.finding(
         f"the gradient norms of the ranks were equal and differ from {at_step(first)} on, before the first bad value",

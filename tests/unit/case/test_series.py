@@ -95,7 +95,7 @@ def test_a_row_is_found_by_its_place(asked: str) -> None:
 
 @pytest.mark.parametrize("piece", [7, 10_000])
 def test_the_reach_of_some_series_is_their_first_and_last_step(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
-    monkeypatch.setattr(series, "_PIECE_RECORDS", piece)
+    monkeypatch.setattr(series, "PIECE_RECORDS", piece)
     index = index_of(run())
     for i, key in enumerate(index.keys.iter_rows(named=True)):
         own = pl.all_horizontal(pl.col(name).eq_missing(pl.lit(key[name])) for name in _KEY)
@@ -170,7 +170,7 @@ def test_records_without_some_series_are_those_of_a_table_that_never_held_them(s
 @pytest.mark.parametrize("piece", [1, 7, 10_000])
 def test_records_in_pieces_are_those_of_one_question(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     whole = of_each_source(run(), metric_records(run()))
-    monkeypatch.setattr(series, "_PIECE_RECORDS", piece)
+    monkeypatch.setattr(series, "PIECE_RECORDS", piece)
     pieces = of_each_source(run(), *record_pieces(run()))
     assert [*pieces] == [*whole]
     for source, rows in whole.items():
@@ -194,7 +194,7 @@ def of_a_tracker(**columns: object) -> Run:
 def test_the_ends_of_each_step_are_the_same_whether_inner_records_were_given(
     monkeypatch: pytest.MonkeyPatch, piece: int, times: list[int] | None
 ) -> None:
-    monkeypatch.setattr(series, "_PIECE_RECORDS", piece)
+    monkeypatch.setattr(series, "PIECE_RECORDS", piece)
     for one in (run(), of_a_tracker(t_ns=times), of_a_tracker(t_ns=times, rank=[i % 7 // 5 for i in range(60)])):
         stepped = pl.col("step").is_not_null()
         for where, rising in ((pl.col("trains"), ("seq", "t_ns")), (~pl.col("evaluates"), ("seq",)), (stepped, ())):
