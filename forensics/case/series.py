@@ -251,7 +251,7 @@ def of_each_source(
     every_same = (*same, "source") if same and alone is None else same
     collected = ((piece if alone is None else piece.drop("source")).collect() for piece in rows)
     collected = (ends(piece, *every_same, rising=rising) if same else piece for piece in collected)
-    every = [one if len(rows) == 1 else _shortened(one) for one in collected]
+    every = [one if len(rows) == 1 else shortened(one) for one in collected]
     found = every[0] if len(every) == 1 else pl.concat(every, how="vertical_relaxed")
     every.clear()
     if alone is not None:
@@ -259,7 +259,8 @@ def of_each_source(
     return {key_of(part, ["source"])[0]: part for part in parts(found, ["source"]) if part.height}
 
 
-def _shortened(rows: pl.DataFrame) -> pl.DataFrame:
+def shortened(rows: pl.DataFrame) -> pl.DataFrame:
+    """The same rows with whole numbers that take no more bytes than they need."""
     return rows.select(column.shrink_dtype() if column.dtype.is_integer() else column for column in rows)
 
 

@@ -15,7 +15,7 @@ from forensics.case.errors.kinds import Weight, attributes
 from forensics.case.errors.timeline import are_of_one_clock
 from forensics.case.progress import ledger
 from forensics.case.rank_spans import ranks_text
-from forensics.case.series import keys_of, metric_records, record_pieces
+from forensics.case.series import keys_of, metric_records, record_pieces, shortened
 from forensics.case.steps import in_order
 from forensics.knowledge.errors import telling
 from forensics.rules._errors import of_failure
@@ -189,9 +189,10 @@ def _records(run: Run, fewest: int) -> pl.DataFrame:
     source, seq, step = pl.col("source"), pl.col("seq"), pl.col("step")
     is_other = source != source.shift(1)
     known = step.is_not_null() & pl.col("t_ns").is_not_null()
-    named = source.cast(pl.Enum(keys_of(run)["source"].unique().sort()))  # texts of millions of rows take 16 bytes each
+    named = source.cast(pl.Enum(keys_of(run)["source"].unique().sort()))  # a text of each record takes 16 bytes
     pieces = record_pieces(run, inner=False)  # the first of a step is among these
-    rows = pl.concat(one.filter(known).select(named, "seq", "t_ns", "step", "line").collect() for one in pieces)
+    held = (one.filter(known).select(named, "seq", "t_ns", "step", "line").collect() for one in pieces)
+    rows = pl.concat(map(shortened, held), how="vertical_relaxed")
     times = (
         in_order(rows.lazy(), "source", "seq")
         .filter((is_other | (seq != seq.shift(1))).fill_null(value=True))
