@@ -43,14 +43,8 @@ _PREFIX = lazily(
     r"|\d+\b|[-|,;:>])\s*"
 )
 _LIST = lazily(r"<#>(?:\s*(?:,|-|x|and|to|\.)\s*<#>)+")
-#: Numbers that say what failed, not how large it was: they are words.
-_CODE_NUMBER = lazily(
-    r"(?i)\b(xid(?: \([^)]*\))?|errno|exit(?: ?code)?|signal|status|error code|cuda error|http(?: error)?|sig)"
-    r"(\W{1,4})(-?\d{1,4})\b(?!\.\d)"
-)
-#: Where a device stands between a word and its number.
-_MASKED_XID = lazily(r" \([^)]*\)")
-#: A number that is a word is spelled in letters, so that no mask takes it.
+#: A number that says what failed, not how large it was, is a word: it is spelled in letters, so that no mask takes it.
+_WORD = "<word>"
 _LETTERS = str.maketrans("0123456789-", "zqwrtypsdfm")
 _BLANKS = lazily(r"\s+")
 #: The things that a failure can be bound to, so that another try on them fails again.
@@ -79,11 +73,8 @@ class Identity(Struct, frozen=True):
 def bare(text: str) -> str:
     """Give the words of an error line without what differs between two runs of the same failure."""
     words = spoken(text[:_MOST_READ])
-    words = _CODE_NUMBER.sub(
-        lambda found: f"{_MASKED_XID.sub('', found[1])}{found[2]}{found[3].translate(_LETTERS)}", words
-    )
     for pattern, mask in masks():
-        words = pattern.sub(mask, words)
+        words = pattern.sub(_spelled if mask == _WORD else mask, words)
     return _BLANKS.sub(" ", _LIST.sub("<#>", words)).strip()[:_MOST_CHARS]
 
 
@@ -93,6 +84,10 @@ def masks() -> tuple[tuple[re.Pattern[str], str], ...]:
     rows = (files("forensics") / "identity.tsv").read_text(encoding="utf-8").splitlines()
     cells = (row.split("\t") for row in rows if not row.startswith("#"))
     return tuple((lazily(pattern), mask) for pattern, mask, *_ in cells)
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return found[0].translate(_LETTERS)
 
 
 def spoken(text: str) -> str:

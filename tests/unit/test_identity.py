@@ -42,6 +42,13 @@ TEMPLATES = (
     "OSError: [Errno 5] Input/output error: '/tmp/{temporary}'",
     "c10d: connection to {host}:{port} was lost",
     "RuntimeError: no route to {host}.hpc.example.edu",
+    "tarfile.ReadError: unexpected end of data in /data/{dated}/train-{count}.tar",
+    "MisconfigurationException: You requested gpu: {several}",
+    "srun: error: {any_host}: task {rank}: Bus error",
+    "srun: error: Node failure on {any_host}",
+    "slurmstepd: error: *** JOB {count} ON {any_host} CANCELLED AT {stamp} DUE TO JOB REQUEUE ***",
+    "RuntimeError: rank {rank} was lost on node {any_host}",
+    "pod {dated}-{rank} was terminated: OOMKilled",
 )
 VARIANTS = 12
 DIFFERENT = (
@@ -67,6 +74,16 @@ DIFFERENT = (
     "OSError: [Errno 5] Input/output error: '/data/tmp_samples'",
     "RuntimeError: failed to connect to rendezvous",
     "RuntimeError: failed to connect to scheduler",
+    "RuntimeError: expected torch.float32 but got torch.float16",
+    "RuntimeError: expected torch.float16 but got torch.float32",
+    "ValueError: int8 weights cannot be trained",
+    "ValueError: int4 weights cannot be trained",
+    "ConnectionError: the server refused the request",
+    "ConnectionError: the server dropped the request",
+    "ClientResponseError: 401, message=''",
+    "ClientResponseError: 500, message=''",
+    "OSError: libcudart.so.11.0: cannot open shared object file",
+    "OSError: libcudart.so.12: cannot open shared object file",
 )
 
 
@@ -83,6 +100,9 @@ def printed(template: str, seed: int) -> str:
         size=f"{rng.uniform(1, 900):.2f}",
         count=rng.randrange(10, 10**7),
         port=rng.randrange(1000, 9999),
+        any_host=rng.choice(("node07", "atlas", "boreas.hpc", "gpu-a")),
+        dated=rng.choice((f"{day}_{minute}-14-05", f"calm-dew-4{digit}", f"{day}")),
+        several=list(range(1 + rng.randrange(8))),
         request=rng.choice((f"{rng.getrandbits(64):016X}", f"{rng.getrandbits(32):08x}-{rng.getrandbits(96):024x}")),
         temporary=f"tmp{''.join(rng.choices('abcdefghijklmnopqrstuvwxyz0123456789_', k=8))}",
     )  # fmt: skip
