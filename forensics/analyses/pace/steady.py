@@ -88,6 +88,11 @@ class Steady(Struct, frozen=True):
         part = (self.logs[first:end], self.seconds[first:end], self.steps[first:end], self.kept[first:end])
         return _steady(*part, (0, self.resolution))
 
+    def without_climb(self) -> Steady:
+        """Give the records at the mean of the levels around them: a climb that is known is no noise."""
+        logs = self.logs - self.spikes.base + self.spikes.base.mean()
+        return _steady(logs, np.exp(logs), self.steps, self.kept, (0, self.resolution))
+
     @property
     def paused(self) -> Flags:
         """Flag the records that hold a pause."""

@@ -98,7 +98,7 @@ def _after(cand: Prepared) -> Prepared:
     if change is None or len(cand.whole) - change.first < FEWEST:
         return cand
     last = max([change.first, *(cut for cut in change.cuts if len(cand.whole) - cut >= FEWEST)])
-    part = cand.whole.slice(last if change.form != "ramp" else change.first)
+    part = cand.whole.slice(change.first).without_climb() if change.form == "ramp" else cand.whole.slice(last)
     return Prepared(cand.series, cand.whole, part, cand.at(change.first))
 
 
