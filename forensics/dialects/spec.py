@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _EXPONENT = r"(?:[eE][-+]?\d+|[dD][-+]\d+)?"  # Fortran writes 0.21D+01
 N = (
     rf"[-+]?(?:\d[\d,]*(?:\.\d*)?{_EXPONENT}|\.\d+{_EXPONENT}"
-    r"|[nN]a[nN](?:\.0)?|[iI]nf(?:inity)?(?:\.0|E)?)"
+    r"|[nN]a[nN](?:\.0)?|[iI]nf(?:inity)?(?:\.0|E)?|(?:NAN|INF)\b)"  # NAN is what `{:.6E}` prints, INF no INFO
 )
 #: The same with a magnitude suffix (k K M G B T P E), as human_format writers print it.
 NS = N + r"[kKMGBTPE]?"

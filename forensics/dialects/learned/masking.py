@@ -46,7 +46,7 @@ _TOKEN = lazily(
     r"|\d+(?::\d\d)+(?:[.,]\d+)?(?: [AP]M\b)?|(?<!\w)(?:\d+h ?)?\d+m ?\d{1,2}s\b|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
     rf"|(?:(?:(?<![^\W\u3041-\ud7a3])(?<![.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND}|{_OF_A_PLAN})"
     r"(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*(?:[dD][-+]\d+)?)?(?:[eE][-+]?\d+)?"
-    r"|\.\d+(?:[eE][-+]?\d+|[dD][-+]\d+)?|(?:nan|NaN|NAN|inf|Inf|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
+    r"|\.\d+(?:[eE][-+]?\d+|[dD][-+]\d+)?|(?:nan|NaN|NAN|inf|Inf|INF|[iI]nfinity)(?:\.0)?(?!\w|\.\w))"
     rf")(?P<unit>(?=\S){_UNIT}|{_UNIT}(?!\s*[:=]|\s*/(?! ?\d)|\s+[-+]?[\d.]))?(?![^\W\u3041-\ud7a3]|@|\.\d|-[A-Za-z])"
 )
 #: A key right behind the name of the group that it begins.

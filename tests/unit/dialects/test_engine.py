@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import polars as pl
@@ -54,6 +55,13 @@ def test_a_printed_number_is_the_number_it_means(printed: str, value: float) -> 
 def test_nan_in_any_case_stays_nan_and_words_become_null() -> None:
     read = _numbers.floats(pl.Series(["nan", "NaN", "NAN", "none", "--"]))
     assert read.is_nan().to_list() == [True, True, True, None, None]
+
+
+def test_what_python_prints_of_nan_with_an_exponent_is_nan_and_a_level_is_no_infinity() -> None:
+    told = values(f"it 3: loss={float('nan'):.6E} gnorm={float('inf'):E} level=INFO")
+    assert [(name, value) for _, name, value in told[1:]] == [("grad_norm", float("inf"))]
+    assert told[0][1] == "loss"
+    assert math.isnan(told[0][2])
 
 
 def test_counts_are_whole_numbers() -> None:

@@ -22,7 +22,7 @@ def test_every_spelling_of_nan_is_nan(word: str, tail: str) -> None:
     assert isnan(value("-" + word + tail))
 
 
-@pytest.mark.parametrize("word", ["inf", "Inf", "infinity", "Infinity"])
+@pytest.mark.parametrize("word", ["inf", "Inf", "INF", "infinity", "Infinity"])
 @pytest.mark.parametrize("tail", ["", ".0"])
 def test_every_spelling_of_infinity_is_infinite(word: str, tail: str) -> None:
     assert isinf(value(word + tail))
