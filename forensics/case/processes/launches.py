@@ -5,8 +5,8 @@ follow each other, and of two folders beside each other the later one is another
 earlier one, or begins after its last line by training or by loading a checkpoint; else they are two nodes of one
 launch. Other folders say a number (`attempt_1/`). Logs beside each other whose names differ in their numbers alone, a
 job's id or a time, are of one launch after the other where each but the last ends with a failure, a stop or an end,
-and the clocks part them or, without clocks, the later one loads a checkpoint or has a name that a scheduler gave. What
-nothing puts in order stays one launch.
+and the clocks part them or, without clocks, the later one loads a checkpoint, has a name that a scheduler gave or one
+that says a later time. What nothing puts in order stays one launch.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.end_markers import is_end
-from forensics.case.processes.starts import is_failure, openings
-from forensics.knowledge.vocabulary import stands_for
-from forensics.patterns import lazily
+from forensics.case.processes.starts import is_failure, of_one_clock, openings
+from forensics.knowledge.vocabulary import stands_for, words_for
+from forensics.patterns import compiled, lazily
 from forensics.store.run import Run, derived
 from forensics.values import replace
 
@@ -34,8 +34,8 @@ _LOG = lazily(r"^(?P<stem>.*)\.(?P<ending>out|err|log|txt|[oe]\d{1,12})$")
 class _Agent(Struct, frozen=True):
     """What one agent or job wrote: the attempts of its files, the global ranks of its workers, times, what it loaded.
 
-    `dead`: below all that it trained it says how it ended. `order` are the numbers of its name, `speakers` the ranks
-    that its lines name.
+    `dead`: below all that it trained it says how it ended. `order` are the numbers of its name, `moment` is the time
+    that it says, as one number (0: none), `speakers` the ranks that its lines name.
     """
 
     sources: Mapping[str, int]
@@ -46,18 +46,15 @@ class _Agent(Struct, frozen=True):
     loaded: int | None
     dead: bool = False
     order: tuple[int, ...] = ()
+    moment: int = 0
     speakers: frozenset[int] = frozenset()
-
-    @property
-    def timed(self) -> bool:
-        """Whether it says when it printed."""
-        return self.first_ns is not None
 
     def follows(self, before: _Agent) -> bool:
         """Whether it was launched when an earlier one, by the clock, was over."""
         if self.ranks & before.ranks:
             return True
-        apart = self.first_ns is not None and before.last_ns is not None and self.first_ns > before.last_ns
+        first, last = self.first_ns, before.last_ns
+        apart = first is not None and last is not None and of_one_clock(first, last) and first > last
         return apart and (self.trains or self.loaded is not None)
 
     def comes_after(self, before: _Agent) -> bool:
@@ -65,11 +62,12 @@ class _Agent(Struct, frozen=True):
         are_peers = self.speakers and before.speakers and self.speakers.isdisjoint(before.speakers)
         if not before.dead or are_peers:
             return False
-        if self.first_ns is not None and before.last_ns is not None and self.first_ns != before.last_ns:
-            return self.first_ns > before.last_ns
+        first, last = self.first_ns, before.last_ns
+        if first is not None and last is not None and first != last and of_one_clock(first, last):
+            return first > last
         endings = (_LOG.match(source) for source in self.sources)
         by_scheduler = all(hit is not None and stands_for("ending_of_a_scheduler", hit["ending"]) for hit in endings)
-        return self.loaded is not None or by_scheduler
+        return self.loaded is not None or by_scheduler or self.moment > before.moment > 0
 
 
 @derived
@@ -115,14 +113,23 @@ def _of_jobs(run: Run, table: pl.DataFrame) -> Mapping[str, int]:
         if len(jobs) > 1 and all(jobs):
             known = dict.fromkeys(logs)
             agents = _agents(run, jobs.values(), known)
-            told = [replace(agent, order=order) for agent, order in zip(agents, jobs, strict=True)]
+            told = [
+                replace(agent, order=order, moment=_moment(next(iter(agent.sources))))
+                for agent, order in zip(agents, jobs, strict=True)
+            ]
             found.append(_in_turn(told))
     return max(found, key=len, default=dict[str, int]())
 
 
+def _moment(source: str) -> int:
+    """The time that the name of a log says, as one number; 0 where it says none."""
+    hit = compiled(words_for("moment_in_a_name")).search(source.rpartition("/")[2])
+    return int("".join(filter(str.isdigit, hit[0])).ljust(14, "0")) if hit is not None else 0
+
+
 def _in_turn(jobs: Sequence[_Agent]) -> dict[str, int]:
     """The jobs by launch, in the order of their clocks, else of the numbers in their names; none where two overlap."""
-    timed = all(job.timed for job in jobs)
+    timed = all(of_one_clock(jobs[0].first_ns, job.first_ns) for job in jobs)
     order = sorted(jobs, key=lambda one: ((one.first_ns or 0) if timed else 0, one.order))
     if not all(after.comes_after(before) for before, after in pairwise(order)):
         return {}
@@ -165,7 +172,7 @@ def _agents(run: Run, folders: Iterable[Mapping[str, int]], ranks: Mapping[str, 
 
 def _ordered(agents: Sequence[_Agent]) -> list[list[_Agent]]:
     """The agents by launch: by the clock, else by what they loaded; all in one where neither tells."""
-    timed = all(agent.first_ns is not None for agent in agents)
+    timed = all(of_one_clock(agents[0].first_ns, agent.first_ns) for agent in agents)
     loads = [-1 if agent.loaded is None else agent.loaded for agent in agents]
     if not timed and len({*loads}) < len(loads):
         return [list(agents)]

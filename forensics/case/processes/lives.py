@@ -17,7 +17,7 @@ from msgspec import Struct
 from forensics.case.end_markers import Marks, marks_of
 from forensics.case.joined.stores import Strand, stores_of
 from forensics.case.processes.launches import launches
-from forensics.case.processes.starts import Start, openings, starts
+from forensics.case.processes.starts import Start, of_one_clock, openings, starts
 from forensics.case.progress import ledger
 from forensics.case.series import chosen, index_of, keys_of, metric_rows, standing_in
 from forensics.case.steps import at, parts
@@ -308,7 +308,7 @@ def _is_earlier(other: Life, life: Life) -> bool:
     """Whether a life of another source can be what this one went on from."""
     if other.source == life.source or other.rank != life.rank or other.raw_name != life.raw_name:
         return False
-    if other.t_last is not None and life.t_first is not None:
+    if other.t_last is not None and life.t_first is not None and of_one_clock(other.t_last, life.t_first):
         return other.t_last <= life.t_first
     follows = life.first > other.last and life.records > 1  # a summary that is printed once at the end is no process
     return follows or (life.resumed_step is not None and other.first < life.resumed_step <= other.last)

@@ -35,6 +35,8 @@ _FEWEST_HEADINGS, _EVEN = 3, 2.0
 _COUNTER = "counter-again"
 #: Of the rows of checkpoints that were loaded.
 _RESUMED = "resumed"
+#: Lines that print the time of the day alone are dated on the first day of 1970 and after it: no run began before this.
+_FIRST_DATE_NS = 10**17
 
 
 _Counts = np.ndarray[Any, np.dtype[np.int64]]
@@ -57,6 +59,11 @@ class Start(Struct, frozen=True):
     quote: str = ""
     resumed: bool = False
     by_launcher: bool = False
+
+
+def of_one_clock(first: int | None, second: int | None) -> bool:
+    """Whether two times tell which was earlier: both are known, and both have a date or neither has."""
+    return first is not None and second is not None and (first < _FIRST_DATE_NS) == (second < _FIRST_DATE_NS)
 
 
 @derived

@@ -176,6 +176,45 @@ def test_logs_of_one_name_are_no_launches(files: Mapping[str, Sequence[str]], tm
     assert launches(pipeline.ingest_run(place_of(tmp_path, files))) == {}
 
 
+def of_day(first: int, last: int, hour: int) -> list[str]:
+    """Records of which each says the time of the day and no date."""
+    return [f"{hour:02d}:00:{n // 10:02d} step {n} loss: {3 - n / 100:.3f}" for n in range(first, last + 1)]
+
+
+@pytest.mark.parametrize("later", [RESUMED, "compiling the model"], ids=["resumed", "began anew"])
+def test_a_clock_without_a_date_orders_nothing_against_one_with_a_date(later: str, tmp_path: Path) -> None:
+    """The line of the scheduler has a date, so the first log has; the second one says the time of the day alone."""
+    files = {"slurm-48300.out": [*of_day(1, 60, 9), LIMIT], "slurm-48307.out": [later, *of_day(61, 90, 11), *LOST]}
+    run = pipeline.ingest_run(place_of(tmp_path, files))
+    assert launches(run) == {"slurm-48300.out": 0, "slurm-48307.out": 1}
+    assert pipeline.report_of(run).verdict.shape is Shape.CRASH
+
+
+def test_a_life_of_dated_lines_is_no_later_one_than_a_life_whose_clock_has_no_date(tmp_path: Path) -> None:
+    told = at(9, "Received Signals.SIGTERM death signal, shutting down workers")  # says nothing of how training ended
+    files = {"a/run.log": [*of_day(1, 60, 9), told], "b/run.log": [*of_day(61, 90, 11), *LOST]}
+    run = pipeline.ingest_run(place_of(tmp_path, files))
+    assert [(one.first, one.last) for one in attempts(run).every] == [(1, 60), (61, 90)]
+
+
+@pytest.mark.parametrize(
+    ("names", "numbers"),
+    [
+        (("logs/train_20310506_112100.log", "logs/train_20310506_131500.log"), (0, 1)),
+        (("logs/2031-05-06_11-21-00.log", "logs/2031-05-07_09-00-00.log"), (0, 1)),
+        (("logs/w0_20310506_112100.log", "logs/w1_20310506_112100.log"), ()),
+        (("logs/train_203105.log", "logs/train_203106.log"), ()),
+    ],
+    ids=["later", "on another day", "two workers at one time", "no time"],
+)
+def test_a_log_whose_name_says_a_later_time_is_of_the_next_launch(
+    names: Sequence[str], numbers: Sequence[int], tmp_path: Path
+) -> None:
+    files = {name: [*bare(1, 20), *LOST] for name in names}
+    found = launches(pipeline.ingest_run(place_of(tmp_path, files)))
+    assert found == dict(zip(names, numbers, strict=False))
+
+
 def test_logs_without_clocks_follow_each_other_where_the_later_one_loads_a_checkpoint(tmp_path: Path) -> None:
     files = {"run-4711.log": [*bare(1, 60), *LOST], "run-4715.log": [RESUMED, *bare(61, 90), DONE]}
     assert launches(pipeline.ingest_run(place_of(tmp_path, files))) == {"run-4711.log": 0, "run-4715.log": 1}
