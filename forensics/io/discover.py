@@ -139,7 +139,7 @@ def _numbered(sources: list[Source]) -> list[Source]:
 
 def _processes(one: Source) -> list[re.Match[str]]:
     name = one.path.rpartition("/")[2]
-    of = ("process", "log") if _LOG.fullmatch(name) else ("process",) if _TABLE.fullmatch(name) else ()
+    of = ("rank", "process", "log") if _LOG.fullmatch(name) else ("rank", "process") if _TABLE.fullmatch(name) else ()
     return list(_process(of).finditer(one.path)) if of and one.rank is None else []
 
 

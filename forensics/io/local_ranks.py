@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from forensics.errors import InputError
 from forensics.io.places.place import Place
@@ -22,10 +23,10 @@ _FOLDER = lazily(r"^(?P<node>(?:.*/)?(?:attempt|restart)[_-]?\d{1,6})/(?P<local>
 _TAG = lazily(rb"(?:\[rank(?=\d{1,6}\])|\bGLOBAL_RANK: )(\d{1,6})\b")
 #: A program's own `rank=11`; it may also be the rank of a matrix, so one folder is not enough to believe it.
 _WORD = lazily(rb"(?<![A-Za-z_\d])rank ?[=:] ?(\d{1,6})\b")
-#: The same in a sentence (`world 3 rank 1`), of which a file of one task has no two.
-_SPOKEN = lazily(rb"(?<![\w-])rank[ =:]{1,3}(\d{1,6})\b")
+#: The same in a sentence (`world 3 rank 1`, `RANK=1`), of which a file of one task has no two; by `ranks.tsv`.
+_SPOKEN = r"(?i)(?<![\w-])(?:{})[ =:]{{1,3}}(\d{{1,6}})\b"
 #: The file of a task, and of which kind it is where it is no log.
-_TASK = lazily(r"^(?P<base>(?:.*/)?[^/]*[-_.])(?P<task>\d{1,6})\.(?:log|out|err|txt|(?P<table>csv|tsv|jsonl))$")
+_TASK = lazily(r"^(?P<base>(?:.*/)?[^/]*[^/\d])(?P<task>\d{1,6})\.(?:log|out|err|txt|(?P<table>csv|tsv|jsonl))$")
 _LAST_WORD = lazily(r"([a-z]+)[^a-z]*$", re.IGNORECASE)
 _LOG = lazily(r"\.(?:log|out|err|txt)$")
 #: Slurm's launcher names the tasks whose end it tells.
@@ -93,7 +94,7 @@ def _is_step(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Sequen
         if _AGENT in data:
             return False
         told |= {(int(tag), task) for tag in _TAG.findall(data)}
-        spoken |= {(int(tag), task) for tag in _SPOKEN.findall(data)}
+        spoken |= {(int(tag), task) for tag in _spoken().findall(data)}
     if any(tag != task for tag, task in told):
         return False
     if not told and len(spoken) >= _ENOUGH and all(said == task for said, task in spoken):
@@ -102,6 +103,11 @@ def _is_step(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Sequen
         return True
     named = [n for source in beside[:_MOST_FILES] for cell in _SRUN.findall(_ends(place, source)) for n in _spans(cell)]
     return bool(named) and max(named) < len(tasks)
+
+
+@cache
+def _spoken() -> re.Pattern[bytes]:
+    return re.compile(_SPOKEN.format("|".join(sorted(words_before("rank")))).encode())
 
 
 def _folder_of(path: str) -> str:

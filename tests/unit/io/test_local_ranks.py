@@ -127,3 +127,21 @@ def test_numbers_that_are_not_what_tasks_say_of_their_rank_are_none(
 ) -> None:
     files = {f"run_{n}.log": "step 1\n" if rank is None else _SAYS.format(rank) for n, rank in enumerate(said)}
     assert set(made(tmp_path, files).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("stem", "says", "known"),
+    [
+        ("registro_{}.log", "entrenamiento: rango {} de 3", True),
+        ("trainer-{}.log", "RANK={} WORLD_SIZE=3", True),
+        ("pila_rango{}.txt", "Thread 1", True),
+        ("metricas-posto{}.jsonl", "{{}}", True),
+        ("journal{}.log", "rang {} sur 3", True),
+        ("registro_{}.log", "intervalo {} de 3", False),
+        ("trainer-{}.log", "LOCAL_RANK={} WORLD_SIZE=3", False),
+        ("seed{}.jsonl", "{{}}", False),
+    ],
+)
+def test_the_word_for_rank_of_other_languages_numbers_files(stem: str, says: str, known: bool, tmp_path: Path) -> None:
+    ranks = made(tmp_path, {stem.format(n): says.format(n) + "\n" for n in range(3)})
+    assert list(ranks.values()) == ([0, 1, 2] if known else [None, None, None])
