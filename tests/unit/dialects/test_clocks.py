@@ -115,3 +115,10 @@ def test_a_year_behind_the_time_is_that_of_the_line(stamp: str) -> None:
         assert datetime.fromtimestamp(t_ns / 1e9, UTC) == datetime(2021, 6, 18, 14, 34, 9, tzinfo=UTC)
     [t_ns] = read(pl.Series(["Jun 18 14:34:09 gpu7 kernel: 2021 pages"]), Calendar(2031))
     assert datetime.fromtimestamp(t_ns / 1e9, UTC).year == 2031
+
+
+@pytest.mark.parametrize(("printed", "year"), [(3, 2024), (2, 2026)])
+def test_stamps_without_a_year_are_of_that_of_the_others(printed: int, year: int) -> None:
+    lines = [f"[2024-02-08 03:32:0{n}] iteration {n} loss 2.0" for n in range(printed)]
+    lines.append("[rank3]:[E208 03:32:11.104812331 ProcessGroupNCCL.cpp:1182] late")
+    assert calendar_of(2026, [(0, "\n".join(lines).encode())], lines).year == year
