@@ -150,9 +150,9 @@ def _weighed(finding: Finding, decider: Finding) -> bool:
     """Whether `finding` is among what the decider of failures of several ranks has weighed."""
     if not decider.decides or finding.decides:
         return False
-    surer = finding.confidence.rank > decider.confidence.rank
+    as_sure = finding.confidence.rank >= decider.confidence.rank
     elsewhere = finding.evidence[0].source != decider.evidence[0].source
-    if surer and elsewhere and finding.culprits and finding.culprits == decider.culprits:
+    if as_sure and elsewhere and finding.culprits and finding.culprits == decider.culprits:
         return False  # of the same ranks it knows more: the log of their host, for one
     if finding.shape is Shape.HANG:
         return not is_kind(finding.cause, "after_end")

@@ -3,9 +3,9 @@
 torchrun tells whose failure it saw first and lists one of each worker, srun prints a line for each task, mpirun one for
 a rank that a signal ended. An exit by SIGTERM (-15) is the launcher's own tear-down. One by SIGKILL is that too where
 the launcher says that the process did not react to SIGTERM: it was stuck. What a signal ended after the scheduler said
-that a node is lost was ended for that. A rank that a list of failures leaves out ended with code 0, or was alive when
-the launcher ended it, which torchrun says of each. The ends of an attempt that a later one went on from are not those
-of the run.
+that a node is lost was ended for that; what srun kills in a step that it ended for a task's failure is as if it were
+asked. A rank that a list of failures leaves out ended with code 0, or was alive when the launcher ended it, which
+torchrun says of each. The ends of an attempt that a later one went on from are not those of the run.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from forensics.values import replace
 
 #: The cause of a process that ended by an exit code and said nothing.
 NONZERO = "exit_nonzero"
+#: By SIGKILL and by SIGTERM.
+_KILLED, _ASKED = -9, -15
 #: No node has more workers.
 _NODE_RANKS = 128
 
@@ -93,11 +95,9 @@ def exits(run: Run) -> Exits:
     """Read what the launchers tell of the ends of ranks."""
     forcing = telling("forced")
     ends = [FAILURE, *telling("exit_of_tasks"), *telling("exit_by_signal")]
-    wanted = pl.col("code").is_in([*ends, *forcing, *telling("lost_node"), *telling("ended_alive")])
-    rows = run.scan("events").filter(wanted).sort("source", "line", "seq").collect()
-    lost = dict(
-        rows.filter(pl.col("code").is_in(telling("lost_node"))).group_by("source").agg(pl.col("line").min()).rows()
-    )
+    others = [*forcing, *telling("lost_node"), *telling("ended_alive"), *telling("ended_step")]
+    rows = run.scan("events").filter(pl.col("code").is_in([*ends, *others])).sort("source", "line", "seq").collect()
+    lost, over = (_first_lines(rows, told) for told in ("lost_node", "ended_step"))
     told = [(row, attributes(row["attrs"])) for row in rows.iter_rows(named=True)]
     forced = {attrs.get("pid") for row, attrs in told if row["code"] in forcing}
     tables = any(row["code"] == FAILURE for row, _ in told)
@@ -118,7 +118,9 @@ def exits(run: Run) -> Exits:
         for end in _ends(row, attrs):
             if after_loss and signal_of(end.code) is not None:
                 continue
-            found.setdefault(end.rank, replace(end, forced=attrs.get("pid") in forced))
+            swept = end.code == _KILLED and _is_swept(end, over.get(row["source"]), found)
+            code = _ASKED if swept else end.code
+            found.setdefault(end.rank, replace(end, code=code, forced=attrs.get("pid") in forced))
     first = last_end(run)
     if first is not None and first.rank is not None and first.rank not in found:
         found[first.rank] = Exit(
@@ -126,6 +128,21 @@ def exits(run: Run) -> Exits:
             quote=first.quote, local_rank=first.local_rank, listed=False,
         )  # fmt: skip
     return Exits(found, ended_alive, frozenset(ended_pids))
+
+
+def _first_lines(rows: pl.DataFrame, fact: str) -> dict[str, int]:
+    """Give the first line of each source that tells a fact."""
+    return dict(rows.filter(pl.col("code").is_in(telling(fact))).group_by("source").agg(pl.col("line").min()).rows())
+
+
+def _is_swept(end: Exit, over: int | None, before: Mapping[int, Exit]) -> bool:
+    """Whether a task was killed because its step was ended (in line `over`) for one that ended by itself before."""
+    if over is None or end.line is None or end.line < over:
+        return False
+    return any(
+        one.source == end.source and one.line is not None and one.line < over and one.code not in (_KILLED, _ASKED)
+        for one in before.values()
+    )
 
 
 def _ends(row: Mapping[str, Any], attrs: Mapping[str, str]) -> Iterator[Exit]:

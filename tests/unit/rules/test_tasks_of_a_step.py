@@ -188,3 +188,4 @@ def test_what_says_more_than_a_lost_peer_decides_though_it_came_second(tmp_path:
     handling = "\nDuring handling of the above exception, another exception occurred:\n\n"
     lines = STEPS + raised("ConnectionResetError: [Errno 104] Connection reset by peer") + handling + raised(last)
     assert judged(tmp_path, {"train.log": lines}).cause == cause
+
