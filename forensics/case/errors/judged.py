@@ -83,7 +83,11 @@ def _judged(run: Run) -> Iterator[Failure]:
             t_ns=row["t_ns"],
             rank=own
             if own is not None
-            else _rank_of_block(row, block, _first(rank_named(run, attrs), of_place.get((row["source"], row["line"])))),
+            else _rank_of_block(
+                row,
+                block,
+                _first(rank_named(run, attrs, row["text"] or ""), of_place.get((row["source"], row["line"]))),
+            ),
             step=row["step"],
             code=row["code"],
             shape=shape,

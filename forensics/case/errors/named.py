@@ -20,6 +20,7 @@ from forensics.store.run import Run, derived
 #: Domain, bus and device of a place on the PCI bus, as the driver prints it; NCCL prints no separators.
 _PLACE = lazily(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.[0-7])?")
 _BARE = lazily(r"[0-9a-f]{1,12}")
+_WORKER = lazily(r"^\W*\(\w[\w.:]{0,120} pid=(?P<pid>\d{1,10})\b")
 #: The fact that the log of the devices states of each: its place on the bus.
 _BUS = r"^gpu\.(\d+)\.pci\.bus_id$"
 
@@ -30,10 +31,17 @@ def ranks_named(run: Run) -> Mapping[str, int]:
     return _certain((*_processes(run), *_devices(run)))
 
 
-def rank_named(run: Run, attrs: Mapping[str, str]) -> int | None:
-    """Give the rank of the process, else of the device, that an event names."""
+def rank_named(run: Run, attrs: Mapping[str, str], line: str = "") -> int | None:
+    """Give the rank of the process, else of the device, that an event names, else of the process that printed it."""
     known = ranks_named(run)
-    return known.get(attrs.get("pid", ""), known.get(place_of(attrs.get("pci", ""))))
+    names = (attrs.get("pid", ""), place_of(attrs.get("pci", "")), _printed_by(line))
+    return next((known[name] for name in names if name in known), None)
+
+
+def _printed_by(line: str) -> str:
+    """Give the number of the process that Ray puts before what a worker prints."""
+    found = _WORKER.match(line)
+    return found["pid"] if found is not None else ""
 
 
 def place_of(text: str) -> str:
@@ -49,8 +57,8 @@ def place_of(text: str) -> str:
 
 def _processes(run: Run) -> Iterator[tuple[str, int]]:
     yield from ((str(end.pid), end.rank) for end in exits(run).by_rank.values() if end.pid is not None)
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("process_of_rank"))).select("attrs").collect()
-    told = [attributes(attrs) for (attrs,) in rows.iter_rows()]
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("process_of_rank"))).select("text", "attrs").collect()
+    told = [{"pid": _printed_by(text or "")} | attributes(attrs) for text, attrs in rows.iter_rows()]
     world = max((int(one.get("nranks", 0)) for one in told), default=0)
     single = _once(told) > highest_rank(run)
     for one in told:

@@ -76,7 +76,7 @@ def _named(found: Sequence[Failure]) -> Sequence[Failure]:
     Of an error that names no rank the first line of its log that tells of the same event, and names one.
     """
     first, *others = found
-    same = [f for f in others if f.cause == first.cause and f.rank is not None]
+    same = [f for f in others if f.rank is not None and (f.cause == first.cause or (_of_host(f) and _of_host(first)))]
     if first.rank is None:
         return [f for f in same if f.source == first.source][:1]
     return [first, *(f for f in same if not is_before(first, f))]

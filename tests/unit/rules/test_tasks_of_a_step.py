@@ -189,3 +189,61 @@ def test_what_says_more_than_a_lost_peer_decides_though_it_came_second(tmp_path:
     lines = STEPS + raised("ConnectionResetError: [Errno 104] Connection reset by peer") + handling + raised(last)
     assert judged(tmp_path, {"train.log": lines}).cause == cause
 
+
+
+WORKER = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."
+
+
+@pytest.mark.parametrize(
+    ("last", "cause"), [(WORKER, "loader_worker_died"), ("RuntimeError: the batch is gone", "peer_gone")]
+)
+def test_what_says_more_than_a_lost_peer_decides_though_it_came_second(tmp_path: Path, last: str, cause: str) -> None:
+    handling = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    lines = STEPS + raised("ConnectionResetError: [Errno 104] Connection reset by peer") + handling + raised(last)
+    assert judged(tmp_path, {"train.log": lines}).cause == cause
+
+
+LAUNCH = "[rank1]: 2029-03-09 04:13:03,104 watchdog died: CUDA error: unspecified launch failure\n"
+REMOTE = "[rank{}]: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting early.\n"
+LOST = "".join(REMOTE.format(n) for n in (0, 2, 3))
+SIGNALLED = "srun: launch/slurm: _step_signal: Terminating StepId=7.0\n"
+DMESG = (
+    "[Fri Mar  9 04:13:01 2029] NVRM: Xid (PCI:0000:4e:00): 79, pid='<unknown>', name=<unknown>, "
+    "GPU has fallen off the bus.\n"
+)
+
+
+def test_what_srun_kills_after_a_task_aborted_did_not_die_with_it(tmp_path: Path) -> None:
+    ends = task("1", "Aborted (core dumped)") + SIGNALLED + STEP + task("0,2-3", "Killed")
+    verdict = judged(tmp_path, {"job.log": STEPS + LAUNCH + LOST + ends})
+    assert (verdict.culprits, verdict.cause) == ((1,), "kernel_launch_failure")
+
+
+def test_tasks_that_were_killed_before_the_step_was_ended_died_alike(tmp_path: Path) -> None:
+    ends = task("0,2-3", "Killed") + task("1", "Aborted (core dumped)") + SIGNALLED + STEP
+    assert judged(tmp_path, {"job.log": STEPS + LOST + ends}).cause != "silent_death_signal"
+
+
+def test_the_kernels_log_knows_more_of_the_rank_that_the_others_lost(tmp_path: Path) -> None:
+    ends = task("1", "Aborted (core dumped)") + SIGNALLED + STEP + task("0,2-3", "Killed")
+    verdict = judged(tmp_path, {"job.log": STEPS + LAUNCH + LOST + ends, "n1.dmesg": DMESG})
+    assert (verdict.culprits, verdict.cause) == ((1,), "gpu_fell_off_the_bus")
+
+
+WORKER = "(RayTrainWorker pid=441{n}, ip=10.0.7.1{n}) "
+KILLED = (
+    "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n"
+    "Memory on the node (IP: 10.0.7.12, ID: 8f) where the task (actor ID: 91, name=_RayTrainWorker, pid=4412, "
+    "memory used=38.11GB) was running was 60.84GB / 64.00GB (0.95).\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("says", "culprits"),
+    [("Setting up process group for: env:// [rank={n}, world_size=3]", (2,)), ("Using 3 devices", ())],
+)
+def test_ray_says_whose_process_it_killed(tmp_path: Path, says: str, culprits: tuple[int, ...]) -> None:
+    log = "".join(f"{WORKER}{says}\n".format(n=n) for n in range(3))
+    log += "".join(WORKER.format(n=0) + line + "\n" for line in STEPS.splitlines())
+    verdict = judged(tmp_path, {"driver.log": log + KILLED})
+    assert (verdict.shape, verdict.culprits) == (Shape.OOM, culprits)
