@@ -247,3 +247,23 @@ def test_ray_says_whose_process_it_killed(tmp_path: Path, says: str, culprits: t
     log += "".join(WORKER.format(n=0) + line + "\n" for line in STEPS.splitlines())
     verdict = judged(tmp_path, {"driver.log": log + KILLED})
     assert (verdict.shape, verdict.culprits) == (Shape.OOM, culprits)
+
+
+STALL = (
+    "[1,0]<stderr>:W horovod/common/stall_inspector.cc:105] One or more tensors were submitted to be reduced by subset "
+    "of ranks and are waiting for remainder of ranks for more than 60 seconds.\n"
+    "[1,0]<stderr>:Missing ranks:\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "culprits"),
+    [("3: [grads/HorovodAllreduce_17_0, ...]", (3,)), ("3: allreduce took 3 s", ())],
+)
+def test_horovod_lists_the_ranks_that_miss_in_lines_of_their_own(
+    tmp_path: Path, line: str, culprits: tuple[int, ...]
+) -> None:
+    log = "".join(f"[1,{n}]<stdout>:rank {n} of 4\n" for n in range(4))
+    log += "".join(f"[1,0]<stdout>:{row}\n" for row in STEPS.splitlines()) + STALL + f"[1,0]<stderr>:{line}\n"
+    verdict = judged(tmp_path, {"run.log": log})
+    assert (verdict.shape, verdict.culprits) == (Shape.HANG, culprits)
