@@ -12,7 +12,9 @@ from forensics.knowledge.causes import causes
 from forensics.knowledge.errors import clues
 from forensics.rules.hang.clue import RANKS
 from forensics.rules.hang.decide import Decision, decision
+from forensics.rules.hang.no_progress import stood_still_since
 from forensics.rules.kit import Findings, Onset, Run, Shape, rule
+from forensics.values import replace
 
 _EVIDENCE = 6
 #: Failures of these shapes have rules of their own that say it better.
@@ -29,6 +31,8 @@ def culprit(run: Run) -> Findings:
     seen = last_seen(run)
     step = max((s for r in found.ranks if r in seen and (s := seen[r].step) is not None), default=None)
     proof = tuple(dict.fromkeys(e for clue in found.clues for e in clue.evidence))[:_EVIDENCE]
+    if all(e.t_ns is None for e in proof) and any(clue.kind == "stack" for clue in found.clues):
+        proof = (replace(proof[0], t_ns=stood_still_since(run)), *proof[1:])
     if step is None:
         first = proof[0]
         step = last_step(run, first.source, first.locator.line or first.locator.byte or 0, first.t_ns, first.rank)

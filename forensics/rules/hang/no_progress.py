@@ -128,6 +128,21 @@ def log_silence(run: Run, cfg: Silence) -> Findings:
         yield from _elsewhere(records, stops[-1], cfg, missed(run))
 
 
+def stood_still_since(run: Run) -> int | None:
+    """Give the time of the last training record of all, where the job was stopped ten usual intervals later or more.
+
+    A multiple of half an hour between two logs is a difference of zones.
+    """
+    cfg = Silence()
+    stops = [timed for f in standing(run) if f.weight == Weight.STOP and (timed := _timed(run, f)).t_ns is not None]
+    for row in _records(run, cfg.fewest).sort("t_ns").tail(1).iter_rows(named=True) if stops else ():
+        gap_s = _gap_s(row, stops[0])
+        apart_s = gap_s if stops[0].source == row["source"] else min(gap_s % _ZONE_S, -gap_s % _ZONE_S)
+        if gap_s > 0 and apart_s > cfg.intervals * _usual_s(row) > 0:
+            return row["t_ns"]
+    return None
+
+
 def _timed(run: Run, stop: Failure) -> Failure:
     """A stop with the time at which its scheduler's report says that the job ended, where its line has none."""
     if stop.t_ns is not None:

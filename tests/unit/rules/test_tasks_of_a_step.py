@@ -267,3 +267,25 @@ def test_horovod_lists_the_ranks_that_miss_in_lines_of_their_own(
     log += "".join(f"[1,0]<stdout>:{row}\n" for row in STEPS.splitlines()) + STALL + f"[1,0]<stderr>:{line}\n"
     verdict = judged(tmp_path, {"run.log": log})
     assert (verdict.shape, verdict.culprits) == (Shape.HANG, culprits)
+
+
+WAITS = 'Process 10{n}: python fit.py\nPython v3.11.7 (/usr/bin/python3.11)\n\nThread 10{n} (idle): "MainThread"\n'
+REDUCE = "    all_reduce (torch/distributed/distributed_c10d.py:3252)\n    <module> (fit.py:23)\n"
+LOCK = "    acquire (fit.py:29)\n    <module> (fit.py:40)\n"
+SENT = "W0309 04:{} 28051 torch/distributed/elastic/agent/server/api.py:1010] Received 15 death signal, shutting down\n"
+
+
+@pytest.mark.parametrize(
+    ("at", "shape", "culprits"),
+    [("00:51.500", Shape.HANG, (1,)), ("00:49.500", Shape.STOPPED, ()), ("00:30.500", Shape.STOPPED, ())],
+    ids=["after eleven intervals", "after nine", "before the last record"],
+)
+def test_a_stop_that_came_to_ranks_that_stood_still_is_no_cause(
+    tmp_path: Path, at: str, shape: Shape, culprits: tuple[int, ...]
+) -> None:
+    steps = "".join(f"2029-03-09 04:00:{s:02d},500 INFO step {s} loss {2 + 3 / (s + 1):.4f}\n" for s in range(1, 41))
+    files = {f"rank{n}.log": steps for n in range(2)}
+    files |= {f"stack_rank{n}.txt": WAITS.format(n=n) + (REDUCE, LOCK)[n] for n in range(2)}
+    files["launcher.log"] = "2029-03-09 03:59:00 INFO start\n" * 3 + SENT.format(at)
+    verdict = judged(tmp_path, files)
+    assert (verdict.shape, verdict.culprits) == (shape, culprits)
