@@ -38,7 +38,8 @@ def understood(table: Packed) -> Packed:
     known = set(table.names["name"].drop_nulls().unique())
     as_printed = pl.col("name").str.replace_all(r"[^\p{L}\d]+", "_").str.strip_chars("_") == pl.col("raw_name")
     english = pl.col("raw_name").map_elements(in_english, pl.String)
-    bare = table.names.filter((pl.col("name") == pl.col("raw_name")) | as_printed | (pl.col("name") == english))
+    translated = pl.col("name").str.replace_all(" ", "_") == english.str.replace_all(" ", "_")
+    bare = table.names.filter((pl.col("name") == pl.col("raw_name")) | as_printed | translated)
     unknown = bare["raw_name"].unique(maintain_order=True).to_list()
     losses = _losses(known, unknown)
     held_out = [raw for raw in losses if stands_for("held_out_word", raw)]
@@ -103,8 +104,8 @@ def _finite(table: Packed, raw: str) -> list[float]:
 
 def _of_waits(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
     """Give `Data 0.08 Batch 0.09` its meaning, the wait for a batch and the whole step: the whole is never less."""
-    waits = [raw for raw in unknown if stands_for("wait_for_a_batch", raw)]
-    steps = [raw for raw in unknown if stands_for("whole_of_a_step", raw)]
+    waits = [raw for raw in unknown if stands_for("wait_for_a_batch", in_english(raw))]
+    steps = [raw for raw in unknown if stands_for("whole_of_a_step", in_english(raw))]
     if len(waits) != 1 or len(steps) != 1:
         return {}
     wait, step = table.values_of(waits[0]), table.values_of(steps[0])
