@@ -60,8 +60,7 @@ def _with_tasks(place: Place, sources: Sequence[Source]) -> list[Source]:
     for source in sources:
         if families and source.path not in numbered and _LOG.search(source.path):
             beside.setdefault(_folder_of(source.path), []).append(source)
-    logs = {name: tasks for name, tasks in families.items() if not name[1]}
-    steps = {n: len(tasks) for n, tasks in logs.items() if _is_step(place, tasks, beside.get(_folder_of(n[0]), ()))}
+    steps = {n: len(tasks) for n, tasks in families.items() if _is_step(place, tasks, beside.get(_folder_of(n[0]), ()))}
     # what the tasks of a step wrote beside their logs is numbered as these are
     sizes = {(_folder_of(base), count) for (base, _), count in steps.items()}
     whole = [

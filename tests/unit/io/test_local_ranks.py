@@ -137,6 +137,8 @@ def test_numbers_that_are_not_what_tasks_say_of_their_rank_are_none(
         ("pila_rango{}.txt", "Thread 1", True),
         ("metricas-posto{}.jsonl", "{{}}", True),
         ("journal{}.log", "rang {} sur 3", True),
+        ("journal_{}.jsonl", '{{"msg": "rang {} sur 3"}}', True),
+        ("journal_{}.jsonl", '{{"msg": "morceau {} sur 3"}}', False),
         ("registro_{}.log", "intervalo {} de 3", False),
         ("trainer-{}.log", "LOCAL_RANK={} WORLD_SIZE=3", False),
         ("seed{}.jsonl", "{{}}", False),
