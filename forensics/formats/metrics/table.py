@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from forensics.formats.metrics._columns import Columns
 
+#: Seconds since 1970, from 2014 to 2033.
+_UNIX_S = (1.4e9, 2e9)
 _SAMPLE_ROWS = 20
 _CONFIG = "config/"
 _FACTS = 1_000
@@ -74,7 +76,7 @@ class _State(Struct):
 
 
 @ingester(
-    "metrics_csv", version=6, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
+    "metrics_csv", version=7, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
 )
 def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
     """Read one table, with the sizes of `Sizes` unless others are given.
@@ -134,20 +136,26 @@ def _counts(name: str) -> bool:
     return stands_for("counter_of_steps", name) or stands_for("counter_of_epochs", name)
 
 
-def _trains(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first number of every row rises evenly, and a fraction behind it falls as a loss does."""
+def _axis(rows: Sequence[Sequence[str]]) -> tuple[int, int | None] | None:
+    """Give the columns of the step and of a clock before it, where a fraction behind them falls as a loss does.
+
+    The step is the first column, and rises evenly; where that holds seconds since 1970 it is the second.
+    """
     if len({len(row) for row in rows}) != 1:
-        return False
-    first, *rest = [[number(cell.strip()) for cell in cells] for cells in zip(*rows, strict=True)]
-    axis, *told = ([float(value) for value in column if value is not None] for column in (first, *rest))
-    parts = (one for one in told if len(one) == len(rows) and min(one) >= 0 and any(not v.is_integer() for v in one))
-    return len(axis) == len(rows) and counts(axis) and any(falls(one) and len({*one}) > ENUMERATED for one in parts)
+        return None
+    cells = ([number(cell.strip()) for cell in column] for column in zip(*rows, strict=True))
+    told = [[float(value) for value in column if value is not None] for column in cells]
+    clock = 0 if told[0] and all(_UNIX_S[0] <= value < _UNIX_S[1] for value in told[0]) else None
+    first, *rest = told if clock is None else told[1:] or [[]]
+    parts = (one for one in rest if len(one) == len(rows) and min(one) >= 0 and any(not v.is_integer() for v in one))
+    trains = len(first) == len(rows) and counts(first) and any(falls(one) and len({*one}) > ENUMERATED for one in parts)
+    return (0 if clock is None else 1, clock) if trains else None
 
 
-def _header(cells: list[str], *, numbered: bool = False) -> _Header | None:
+def _header(cells: list[str], axis: tuple[int, int | None] | None = None) -> _Header | None:
     """The meaning of a first line; None when it names no axis, or numbers stand in it.
 
-    `numbered`: its first column is the axis, whatever its name.
+    `axis`: the columns of its step and of its clock, whatever their names.
     """
     if not 2 <= len(cells) <= MOST_COLUMNS:
         return None
@@ -155,8 +163,9 @@ def _header(cells: list[str], *, numbered: bool = False) -> _Header | None:
     if any(number(name) is not None for name in names):
         return None
     step, epoch, time = (first_of(names, wanted) for wanted in (STEPS, EPOCHS, TIMES))
-    if step is None and epoch is None and (numbered or _counts(names[0].lower())):
-        step = 0  # a script's own word for its axis stands first
+    if step is None and epoch is None and (axis is not None or _counts(names[0].lower())):
+        step, clock = axis or (0, None)  # a script's own word for its axis stands first
+        time = clock if time is None else time
     if step is None and epoch is None:
         return None
     axes = {step, epoch, time}
@@ -166,7 +175,7 @@ def _header(cells: list[str], *, numbered: bool = False) -> _Header | None:
 
 def _sniff(opened: Opened) -> tuple[str, _Header]:
     delimiter, rows = first_rows(opened, _SAMPLE_ROWS + 1)
-    header = (_header(rows[0], numbered=_trains(rows[1:])) or _uncounted(rows)) if rows else None
+    header = (_header(rows[0], _axis(rows[1:])) or _uncounted(rows)) if rows else None
     if header is None:
         raise NotMine("the first line names no step and no epoch")
     if is_chart(rows[0]) or is_history(rows[0]):

@@ -171,3 +171,10 @@ def test_dates_of_a_column_of_times_are_the_times(run: Run) -> None:
     rows = "".join(f"2025-04-02T10:00:{at:02}.250000+00:00,{at},0.5\n" for at in range(1, 9))
     metrics = run(read, "m.csv", b"timestamp,epoch,loss\n" + rows.encode()).table("metrics")
     assert metrics["t_ns"].diff().drop_nulls().unique().to_list() == [10**9]
+
+
+@pytest.mark.parametrize(("begin", "steps"), [(1_700_000_000, [4000, 4020]), (100, [100, 140])])
+def test_seconds_since_1970_before_the_counter_are_no_steps(run: Run, begin: int, steps: list[int]) -> None:
+    rows = "".join(f"{begin + n * 40},{4000 + n * 20},{2.2 - n * 0.01:.4f}\n" for n in range(20))
+    metrics = run(read, "m.csv", f"wallclock,upd,objective\n{rows}".encode()).table("metrics")
+    assert metrics["step"].unique().sort().to_list()[:2] == steps
