@@ -37,6 +37,8 @@ def eval_apart(run: Run, cfg: Apart) -> Findings:
         return
     below = cfg.below if regime else cfg.far_below
     for evals in curves(run, "eval_loss"):
+        if _goes_on(run, evals) or _since(evals.values) == 0:
+            continue
         training = beside(run, evals, "loss")
         levels = None if training is None else _levels(training, evals)
         if levels is None or len(evals) < cfg.evaluations:
@@ -49,6 +51,13 @@ def eval_apart(run: Run, cfg: Apart) -> Findings:
         elif bool((-gaps >= cfg.gap).all() and (evals.values <= below * levels).all() and (evals.values > 0).any()):
             yield _finding(evals, levels, "below", "eval_leak", sure=bool(regime))
             return
+
+
+def _goes_on(run: Run, evals: Curve) -> bool:
+    """Whether another curve of the same name holds earlier evaluations, as that of the file before a restart does."""
+    first = evals.step(0)
+    others = (other for other in curves(run, "eval_loss") if other.raw_name == evals.raw_name)
+    return first is not None and any((step := other.step(0)) is not None and step < first for other in others)
 
 
 def _levels(training: Curve, evals: Curve) -> Floats | None:
@@ -80,27 +89,42 @@ class FrozenEval(Struct, frozen=True):
     """Thresholds of LRN034: evaluations that agree, their share of all, and the digits that make chance agree rarely.
 
     An evaluation loss that still falls by a thousandth repeats five digits once in a hundred, three times once in 10⁴.
+    One that never moved is of the evaluation alone where the training loss fell by `learns` beside it.
     """
 
     repeats: int = 3
     share: float = 0.5
     digits: int = 5
+    learns: float = 0.1
 
 
 @rule("LRN034 frozen-eval", "metrics", severity="warning", confidence="medium", cause="frozen_loss")
 def frozen_eval(run: Run, cfg: FrozenEval) -> Findings:
-    """Find the first evaluation loss that moved and then repeats."""
+    """Find the first evaluation loss that moved and then repeats, or that never moved while the model learned."""
     for evals in curves(run, "eval_loss"):
         start = _since(evals.values)
-        count = len(evals) - start
-        if start and count >= max(cfg.repeats, cfg.share * len(evals)) and _digits(evals) >= cfg.digits:
-            value = float(evals.values[-1])
+        count, value = len(evals) - start, float(evals.values[-1]) if len(evals) else 0.0
+        if count < max(cfg.repeats, cfg.share * len(evals)) or _digits(evals) < cfg.digits or value == 0:
+            continue
+        same = f"{evals.raw_name} is {number(value)} to the last digit in"
+        numbers = {"value": value, "evaluations": count}
+        if start:
             yield frozen_eval.finding(
-                f"{evals.raw_name} is {number(value)} to the last digit in its last {count} evaluations",
+                f"{same} its last {count} evaluations",
                 "one evaluation set gives one loss only where no weight changed between",
                 proof(evals.row(start), evals.row(start - 1), evals.row(-1)),
                 onset_at(evals.row(start), evals.step(start - 1)),
-                numbers={"value": value, "evaluations": count},
+                numbers=numbers,
+            )
+            return
+        if not _goes_on(run, evals) and any(fell_by(one) >= cfg.learns for one in losses(run)):
+            yield frozen_eval.finding(
+                f"{same} each of its {count} evaluations while the training loss fell",
+                "weights that learn give another loss: it is not these weights that are evaluated",
+                proof(evals.row(0), evals.row(-1)),
+                onset_at(evals.row(0)),
+                cause="stale_evaluation",
+                numbers=numbers,
             )
             return
 

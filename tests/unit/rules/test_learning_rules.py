@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from forensics.model import Finding
 from forensics.rules.learning.departures import diverged, loss_spike
+from forensics.rules.learning.evaluations import eval_apart, frozen_eval
 from forensics.rules.learning.flat import no_decrease
 from forensics.rules.learning.overfit import overfit
 from forensics.rules.learning.standstill import frozen_loss
@@ -277,3 +278,31 @@ def test_the_loss_of_a_dozen_epochs_at_chance_does_not_fall(epochs: int, score: 
 def test_a_loss_that_stays_at_the_cost_of_a_coin_has_learned_nothing(level: float, told: list[str]) -> None:
     found = no_decrease(losses([level + n % 3 / 9999 for n in range(100)]))
     assert [f.severity.value for f in found] == told
+
+
+def split_in_two(evals: list[float], at: int) -> Run:
+    """Losses that fall by a fifth beside evaluations, in two files of one run that was started again at a step."""
+    rows = [
+        ("a.csv" if step < at else "b.csv", step, name, value)
+        for step, value in enumerate(evals)
+        for name, value in (("loss", 1.0 - 0.2 * step / len(evals)), ("val_loss", value))
+    ]
+    source, step, raw, value = (list(column) for column in zip(*rows, strict=True))
+    metrics = {"source": source, "step": step, "raw_name": raw, "value": value}
+    names = ["eval_loss" if name == "val_loss" else name for name in raw]
+    return run_of("made", {"metrics": pl.DataFrame({**metrics, "name": names, "seq": list(range(len(rows)))})})
+
+
+def test_evaluations_that_go_on_in_a_second_file_are_no_first_ones() -> None:
+    drifting = [1.2 + 0.05 * step for step in range(8)] + [1.8 + 0.001 * step for step in range(8)]
+    assert list(eval_apart(split_in_two(drifting, at=8))) == []
+    assert [found.cause for found in eval_apart(split_in_two(drifting[8:], at=8))] == ["eval_shifted"]
+
+
+@pytest.mark.parametrize(("fall", "told"), [(0.11, ["stale_evaluation"]), (0.09, [])])
+def test_an_evaluation_that_never_moves_is_told_where_training_learned_a_tenth(fall: float, told: list[str]) -> None:
+    run = losses(
+        [2 * (1 - fall * i / 40) for i in range(20)] + [2 * (1 - fall)] * 20,
+        evals=dict.fromkeys(range(5, 400, 50), 1.38403),
+    )
+    assert [found.cause for found in frozen_eval(run)] == told
