@@ -2,7 +2,7 @@
 
 They are lines, or one list, as `json.dump(trainer.state.log_history)` and custom loops write it, or one object with a
 list of each metric, as `json.dump(history.history)` does, perhaps below a key: `{"history": {"loss": […]}}`. A list,
-an object of lists with steps, and one below such a key may have any name.
+an object of lists with steps or a loss, and one below such a key may have any name.
 
 NaN may stand as a bare literal or as a string. Nested objects are joined with `/`; a nested `config` becomes facts. A
 record that names a held-out split gets that split before its names. Where a writer counts iterations anew in each
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from operator import itemgetter
 from typing import cast
 
@@ -76,7 +76,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=9,
+    version=10,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts", "events"),
     growth=8,
@@ -95,7 +95,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         out.format("json list")
         settle_document(opened, out, records=state.seq)
         return
-    if columns is not None and (named or columns.is_held or not columns.columns.keys().isdisjoint(STEPS)):
+    if columns is not None and (named or columns.is_of_metrics):
         state = _read(columns, opened, MetricRows(out, limits))
         out.format("json columns")
         settle_document(opened, out, records=state.seq)
@@ -273,8 +273,9 @@ def _add(record: dict[str, object], line: Line, state: _State) -> None:
         add(at, name, value)
 
 
-#: A list of objects of which one names a loss, within an object.
-_LISTED = lazily(rb'"\s*:\s*\[\s*\{[^][]{0,500}"[^"]{0,60}loss')
+_HOLDER = rb'"(?:' + b"|".join(key.encode() for key in sorted(_HOLDERS)) + rb')"\s*:\s*'
+#: A list of objects within an object, below a key that holds metrics, or one of which the first names a loss.
+_LISTED = lazily(rb'"\s*:\s*\[\s*\{[^][]{0,500}"[^"]{0,60}loss|' + _HOLDER + rb"\[\s*\{")
 _FEWEST = 3
 #: The state of a Trainer, which has a reader of its own.
 _STATE = b'"log_history"'
@@ -283,7 +284,8 @@ _STATE = b'"log_history"'
 def _rows_of(head: bytes, opened: Opened, limits: Limits) -> list[tuple[Line, dict[str, object]]] | None:
     """Read the list of records of a document that is one object: `{"config": …, "epochs": [{…}, …]}`.
 
-    All stand in the line where it begins.
+    They name a loss; below a key that holds metrics they may count their steps or epochs instead. All stand in the line
+    where the list begins.
     """
     if head.lstrip()[:1] != b"{" or _LISTED.search(head) is None or _STATE in head:
         return None
@@ -291,22 +293,30 @@ def _rows_of(head: bytes, opened: Opened, limits: Limits) -> list[tuple[Line, di
     for name, cell in (record_of(data) or {}).items():
         rows = cast("list[object]", cell) if isinstance(cell, list) else []
         records = [cast("dict[str, object]", one) for one in rows if isinstance(one, dict)]
-        names = {key for one in records[:1] for key, _ in flat(one, "/", _NESTING)}
-        if len(records) == len(rows) >= _FEWEST and any(canonical(key).canonical == "loss" for key in names):
-            if not any(
-                key.rpartition("/")[2].lower() in (*STEPS, *EPOCHS) for key in names
-            ):  # its place in the list counts, from 1
+        if not len(records) == len(rows) >= _FEWEST:
+            continue
+        names = {key for key, _ in flat(records[0], "/", _NESTING)}
+        axes = [key for key in names if key.rpartition("/")[2].lower() in (*STEPS, *EPOCHS)]
+        held = name.lower() in _HOLDERS and any(_rises(records, key) for key in axes if key in records[0])
+        if held or any(canonical(key).canonical == "loss" for key in names):
+            if not axes:  # its place in the list counts, from 1
                 records = [{"epoch": index, **record} for index, record in enumerate(records, 1)]
             number_of_line, at = offsets_of(data, {(name,)}).of((name,))
             return [(Line(number_of_line or 1, at or 0, b"", ended=True), record) for record in records]
     return None
 
 
+def _rises(records: Sequence[Mapping[str, object]], key: str) -> bool:
+    """Whether each record counts on from the one before it."""
+    counts = [number(record.get(key)) for record in records]
+    return all(a is not None and b is not None and a < b for a, b in pairwise(counts))
+
+
 _LIST = rb'"[^"\\]{1,200}"\s*:\s*\[\s*(?:[-+\d]|NaN|null|"?-?inf)'
 #: The head of such a document: its first key has a list of numbers.
 _HEAD = lazily(rb"\s*\{\s*" + _LIST, 0)
 #: An object that holds all lists, and the first of them.
-_HELD = lazily(rb'"(?:' + b"|".join(key.encode() for key in sorted(_HOLDERS)) + rb')"\s*:\s*\{\s*' + _LIST, 0)
+_HELD = lazily(_HOLDER + rb"\{\s*" + _LIST, 0)
 
 
 class JsonColumns(Struct, frozen=True):
@@ -315,6 +325,13 @@ class JsonColumns(Struct, frozen=True):
     columns: dict[str, list[object]]
     line: Line
     is_held: bool = False
+
+    @property
+    def is_of_metrics(self) -> bool:
+        """Whether it says so itself, whatever its name: by the key that holds it, by its steps, or by a loss."""
+        names = self.columns.keys()
+        of_loss = len(names) > 1 and any(canonical(name).canonical == "loss" for name in names)
+        return self.is_held or of_loss or not names.isdisjoint(STEPS)
 
     def __iter__(self) -> Iterator[tuple[Line, dict[str, object]]]:
         """Give them in order; where no list counts steps, the place in the lists does, from 1."""

@@ -218,7 +218,10 @@ def test_an_object_that_holds_no_two_numbers_of_a_metric_is_left_to_others(data:
 LISTED = b'[{"iteration": 1, "loss": 2.5}, {"iteration": 2, "loss": 2.25}]'
 
 
-@pytest.mark.parametrize("data", [LISTED, b'{"step": [1, 2], "loss": [2.5, 2.25]}'])
+@pytest.mark.parametrize(
+    "data",
+    [LISTED, b'{"step": [1, 2], "loss": [2.5, 2.25]}', b'{"loss": [2.5, 2.25], "mae": [1.5, 1.25], "seed": 3}'],
+)
 def test_records_in_a_list_are_metrics_under_any_name(data: bytes, run: Run) -> None:
     assert run(read, "out/stats.json", data).points("loss") == [(1, 2.5), (2, 2.25)]
 
@@ -293,3 +296,27 @@ def test_a_list_of_nested_objects_without_a_loss_is_no_metrics(run: Run) -> None
 def test_a_text_beside_several_numbers_names_none_of_them(run: Run) -> None:
     wrote = run(read, "log.jsonl", lines_of('{"step": @, "name": "run-7", "value": 0.5, "loss": $}'))
     assert {*wrote.table("metrics")["raw_name"]} == {"value", "loss"}
+
+
+def history(*records: str) -> bytes:
+    return ('{"model": "vae8", "history": [' + ", ".join(records) + '], "finished": true}').encode()
+
+
+def test_a_history_of_records_that_count_on_needs_no_loss(run: Run) -> None:
+    data = history(*(f'{{"epoch": {at}, "train": {{"recon": {9 - at}.5, "kl": 0.1}}}}' for at in range(3)))
+    assert run(read, "result.json", data).points("train/recon") == [(0, 9.5), (1, 8.5), (2, 7.5)]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        ('{"epoch": 0, "kl": 1}', '{"epoch": 1, "kl": 2}', '{"epoch": 1, "kl": 3}'),
+        ('{"epoch": 0, "kl": 1}', '{"epoch": 1, "kl": 2}', '{"kl": 3}'),
+        ('{"epoch": 0, "kl": 1}', '{"epoch": 1, "kl": 2}'),
+        ('{"kl": 1}', '{"kl": 2}', '{"kl": 3}'),
+    ],
+    ids=["counts no further", "counts not always", "too few", "counts nothing"],
+)
+def test_a_history_that_does_not_count_on_is_left_to_others(records: tuple[str, ...], run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "result.json", history(*records))
