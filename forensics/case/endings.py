@@ -1,6 +1,6 @@
 """How a run ended: by its own end marker, with exit code 0, at the end of its plan, or in a way that nothing records.
 
-Only the first three prove that it came to its end. A log that stops may have been cut, or its process killed.
+Where no plan is told, a learning rate that decayed to nothing with the last step shows it. Only the first three prove that it came to its end. A log that stops may have been cut, or its process killed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.curves.loss import curves
 from forensics.case.end_markers import ends_the_log, last_lines, marks_of
 from forensics.case.joined.stores import counted_record_pieces, counted_records
 from forensics.case.processes.attempts import attempts
@@ -112,7 +113,33 @@ def _reach(run: Run) -> Reach:
     reached = next((way for way in ways if way.is_reached), None)
     if reached is not None:
         return reached
-    return next((way for way in ways if way.plan is not None), None) or Reach(_steps(run)[1])
+    return next((way for way in ways if way.plan is not None), None) or Reach(
+        _steps(run)[1], is_reached=_schedule_is_over(run)
+    )
+
+
+#: A decay by a line or a cosine to this share of the peak has at most 0.7 % of its way left, and half of the way from
+#: the peak it was at this share or more: one by steps or by powers of ten has no end.
+_OVER, _HALFWAY = 1e-4, 0.25
+#: Records in which a rate went down, of a schedule that is seen.
+_WAY = 10
+
+
+def _schedule_is_over(run: Run) -> bool:
+    """Whether the learning rate came to the end of a decay with the last step: such a schedule is as long as its plan.
+
+    One that stayed at its end had reached it before, and training went on without one.
+    """
+    for curve in curves(run, "lr"):
+        if len(curve) <= _WAY or curve.step(-1) != _steps(run)[1] or curve.ends_nonfinite:
+            continue
+        values = curve.values
+        way = values[int(values.argmax()) :]
+        falls = way[:-1] - way[1:]
+        if len(way) > _WAY and (falls > 0).sum() >= _WAY and falls.min() >= 0 and falls[-1] > 0:
+            if way[-1] <= _OVER * way[0] and way[len(way) // 2] >= _HALFWAY * way[0]:
+                return True
+    return False
 
 
 def _by_counters(run: Run) -> Iterator[Reach]:

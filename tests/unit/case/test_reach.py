@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import cos, pi
 
 import polars as pl
 import pytest
@@ -150,6 +151,42 @@ def test_records_without_a_plan_reach_no_end_and_say_how_far_they_came() -> None
     assert ending(run(losses([3, 5, 9]))).reach == Reach(9)
     assert ending(run(losses([None, None]))).reach == Reach()
     assert ending(run()).reach == Reach()
+
+
+def cosine(steps: int, peak: float = 2e-4) -> list[float]:
+    """A warm-up of a tenth, then a cosine to nothing."""
+    warm, rest = steps // 10, steps - steps // 10
+    return [
+        *(peak * at / warm for at in range(warm)),
+        *(peak * (1 + cos(pi * at / (rest - 1))) / 2 for at in range(rest)),
+    ]
+
+
+RATES = cosine(100)
+
+
+@pytest.mark.parametrize(
+    ("rates", "is_reached"),
+    [
+        (RATES, True),
+        ([*RATES[:-1], 1e-4 * 2e-4], True),
+        ([*RATES[:-1], 1.1e-4 * 2e-4], False),
+        (RATES[:-5], False),
+        ([*RATES, 0.0], False),  # trains on without a rate
+        ([*RATES, *RATES], False),  # a schedule that comes again
+        ([*RATES, *RATES[:-5]], False),
+        ([2e-4 * (1 - at / 100) for at in range(101)], True),
+        ([2e-4 * 0.9**at for at in range(100)], False),
+        ([2e-4] * 70 + [2e-4 * (1 - at / 10) for at in range(11)], True),
+        ([2e-4] * 70 + [2e-4 * (1 - at / 9) for at in range(10)], False),  # nine falls
+    ],
+)
+def test_a_rate_that_decayed_to_nothing_with_the_last_step_shows_the_end(rates: list[float], is_reached: bool) -> None:
+    steps = list(range(1, len(rates) + 1))
+    rate = losses(steps, name="lr").with_columns(value=pl.Series(rates))
+    assert ending(run(losses(steps), rate)).reach == Reach(steps[-1], None, "step", is_reached)
+    assert not ending(run(losses([*steps, len(steps) + 1]), rate)).reach.is_reached
+    assert not ending(run(losses(steps), rate, facts=plans(max_steps=len(steps) * 2))).reach.is_reached
 
 
 def test_steps_are_those_of_the_last_attempt_of_the_file_that_came_furthest() -> None:
