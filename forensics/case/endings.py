@@ -1,6 +1,7 @@
 """How a run ended: by its own end marker, with exit code 0, at the end of its plan, or in a way that nothing records.
 
-Where no plan is told, a learning rate that decayed to nothing with the last step shows it. Only the first three prove that it came to its end. A log that stops may have been cut, or its process killed.
+Where no plan is told, a learning rate that decayed to nothing with the last step shows it. Only the first three prove
+that it came to its end. A log that stops may have been cut, or its process killed.
 """
 
 from __future__ import annotations
@@ -136,9 +137,10 @@ def _schedule_is_over(run: Run) -> bool:
         values = curve.values
         way = values[int(values.argmax()) :]
         falls = way[:-1] - way[1:]
-        if len(way) > _WAY and (falls > 0).sum() >= _WAY and falls.min() >= 0 and falls[-1] > 0:
-            if way[-1] <= _OVER * way[0] and way[len(way) // 2] >= _HALFWAY * way[0]:
-                return True
+        if len(way) <= _WAY or (falls > 0).sum() < _WAY or falls.min() < 0 or falls[-1] == 0:
+            continue
+        if way[-1] <= _OVER * way[0] and way[len(way) // 2] >= _HALFWAY * way[0]:
+            return True
     return False
 
 
