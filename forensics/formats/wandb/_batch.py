@@ -12,6 +12,7 @@ import polars as pl
 from msgspec import Struct, field
 
 from forensics.formats.rows.metrics import At
+from forensics.formats.wandb._define import TRAINER_STEPS
 from forensics.formats.wandb._items import numbers_of
 from forensics.formats.wandb._wire import PAD, Cells, OddError, cells_of, demand, key_hashes
 from forensics.io.columns import owned
@@ -84,6 +85,8 @@ def decode(history: History, rows: list[Row], keys: Keys) -> list[int] | None:
     try:
         cells = cells_of(np.frombuffer(text, np.uint8), sizes)
         codes = keys.of(cells, text)
+        for name in filter(keys.names.__contains__, TRAINER_STEPS):
+            history.axes.assume(name)
         numbers = values_of(cells, text).cast(pl.Float64, strict=False)
         batch = _Batch(history, rows, keys, cells, codes, numbers.to_numpy(), numbers.is_not_null().to_numpy(), text)
         columns = batch.columns()

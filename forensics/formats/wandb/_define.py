@@ -16,6 +16,8 @@ _OTHER_AXIS = lazily(r"token|sample|example|image|epoch|time|hour|second|minute|
 _SUMMARIES: Names = {1: "min", 2: "max", 3: "mean", 4: "best", 5: "last", 6: "none", 7: "copy", 8: "first"}
 _GOALS: Mapping[object, str] = {1: "minimize", 2: "maximize"}
 _MOST = 100_000
+#: The step of the trainer, by which all is counted where a program logs it and defines no axis.
+TRAINER_STEPS = ("trainer/global_step", "train/global_step", "global_step")
 
 
 class Definition(Struct, frozen=True):
@@ -41,7 +43,8 @@ class StepAxes(Struct):
     """The x axes that were defined so far, and the last value of each.
 
     The optimizer step of a point is its axis in the same row, else the last one seen, else `_step`. An exact definition
-    goes before the longest one with a star. An axis of tokens, samples, epochs or times is no optimizer step.
+    goes before the longest one with a star. An axis of tokens, samples, epochs or times is no optimizer step. Where
+    nothing is defined, the step of the trainer counts from its first row on.
     """
 
     exact: dict[str, str] = field(default_factory=dict[str, str])
@@ -56,6 +59,11 @@ class StepAxes(Struct):
         if what.name and len(where) < _MOST:
             where[what.name] = axis
             self._known.clear()
+
+    def assume(self, name: str) -> None:
+        """Count all by a metric that is the step of the trainer, where nothing was defined."""
+        if name in TRAINER_STEPS and not self.exact and not self.stars:
+            self.define(Definition("*", name))
 
     def axis_of(self, name: str) -> str:
         """The axis of a metric; nothing where it is `_step`."""

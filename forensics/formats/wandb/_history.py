@@ -128,6 +128,7 @@ class History(Struct):
 
     def _name(self, key: bytes) -> str:
         name = key.decode("utf-8", "replace")
+        self.axes.assume(name)
         if len(self._names) < _KEYS:
             self._names[key] = name
         return name

@@ -69,7 +69,7 @@ class _State(Struct):
 
 @ingester(
     "wandb_run",
-    version=2,
+    version=3,
     sniff=Sniff(glob=("run-*.wandb", "*.wandb"), magic=(_MAGIC,)),
     emits=("metrics", "events", "checkpoints", "progress", "facts"),
 )

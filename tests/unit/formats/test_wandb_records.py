@@ -74,6 +74,20 @@ def test_the_defined_axis_of_the_row_or_the_last_one_is_the_optimizer_step(run: 
     ]
 
 
+@pytest.mark.parametrize(("count", "star"), [(1, False), (1, True), (100, False), (100, True)])
+def test_where_no_axis_is_defined_the_step_of_the_trainer_counts(run: Run, pb: Any, count: int, star: bool) -> None:
+    own = pb.Record()
+    own.metric.glob_name, own.metric.step_metric = "*", "epoch"
+    rows = [
+        history(pb, [("train/global_step", f"{8 * at}"), ("train/loss", "2"), ("_step", f"{at}")])
+        for at in range(1, count + 1)
+    ]
+    rows += [history(pb, [("eval/loss", "1"), ("_step", f"{count + 1}")])]
+    found = log(run, *([own] if star else []), *rows).table("metrics").filter(pl.col("raw_name") != "train/global_step")
+    every = [*range(1, count + 2)]
+    assert found.sort("seq")["gstep"].to_list() == (every if star else [*(8 * at for at in every[:-1]), 8 * count])
+
+
 def test_a_resumed_run_says_where_it_goes_on(run: Run, pb: Any) -> None:
     record = pb.Record()
     record.run.run_id, record.run.starting_step, record.run.resumed = "ab12cd34", 400, True

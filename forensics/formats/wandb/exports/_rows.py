@@ -13,12 +13,11 @@ from msgspec import Struct
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
 from forensics.formats.rows.out import Out
+from forensics.formats.wandb._define import TRAINER_STEPS
 from forensics.formats.wandb.exports.columns import HISTORY_AXES, INDEX
 
 #: Rows that `run.history()` returns unless asked for more: the default of its argument `samples`.
 DEFAULT_SAMPLES = 500
-#: metrics that count optimizer steps, best first
-TRAINER_STEPS = ("trainer/global_step", "train/global_step", "global_step")
 SAMPLED = "sampled-export"
 
 

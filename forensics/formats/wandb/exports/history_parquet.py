@@ -17,7 +17,8 @@ from forensics.errors import InputError, LimitExceeded, NotMine
 from forensics.formats.kit import Limits, Opened, Out, Sniff, ingester
 from forensics.formats.rows.axes import EPOCHS, STEPS, TIMES, first_of
 from forensics.formats.rows.metrics import unix_ns_of
-from forensics.formats.wandb.exports._rows import TRAINER_STEPS, Extent, state_extent
+from forensics.formats.wandb._define import TRAINER_STEPS
+from forensics.formats.wandb.exports._rows import Extent, state_extent
 from forensics.formats.wandb.exports.columns import HISTORY_AXES, INDEX
 from forensics.io.budget import Budget
 from forensics.io.parquet_pages import MAGIC, Column, Shape, shape_of
