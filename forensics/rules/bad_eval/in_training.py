@@ -76,7 +76,7 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
         f" while the {'reward rose' if rewards else 'loss improved'}{more}",
         "the last evaluations are all below the best one by more than noise explains"
         + ("; another score rose meanwhile" if gained else ""),
-        proof(last, top),
+        proof(curve.row(best + 1), top, last),
         Onset(step=top["at"]),
         cause="reward_hacking" if rewards else "forgetting" if gained or knew else "overfitting",
         numbers={"best": top["value"], "last": last["value"], "best_step": top["at"]},
@@ -209,7 +209,7 @@ def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
     top = float(values[best])
     bound = max(cfg.fall * top, _noise(values))
     # a score is a share or a percentage, and first rises or stands; else it is an error under the name of a score
-    is_score = 0 < top <= 1 or top > cfg.percent
+    is_score = 0 < top <= 1 or top > cfg.percent or (top > 0 and stands_for("held_out_reward", curve.name))
     below = bool((values[-cfg.last :] < top - bound).all())
     chance = _guessed(curve.name)
     knew = chance is not None and top > (chance if top <= 1 else 100 * chance) + bound

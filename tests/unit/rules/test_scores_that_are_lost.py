@@ -54,3 +54,41 @@ def test_a_correlation_that_falls_from_its_first_value_is_lost(name: str, cause:
 
 def test_a_correlation_that_keeps_its_level_is_sound() -> None:
     assert told([{"step": 500 * at, "cosine_spearman": 0.77 + 0.004 * (at * 3 % 4)} for at in range(1, 21)]) is None
+
+
+def grpo() -> list[dict[str, float]]:
+    """The reward rises all along, pass@1 falls from step 200 on, and from step 300 on answers are cut."""
+    records: list[dict[str, float]] = []
+    for step in range(0, 600, 5):
+        own = {"reward": 0.2 + step / 900 + 0.01 * (step % 3), "reward_std": 0.2, "kl": 0.001 * step}
+        cut = 0.01 if step < 300 else min(0.6, 0.31 + (step - 300) * 0.002)
+        records.append({"step": step, **own, "completions/clipped_ratio": cut, "loss": 0.01})
+        if step % 25 == 0:
+            records[-1]["eval/pass@1"] = 0.41 + 0.0004 * step if step <= 200 else 0.49 - (step - 200) * 0.0008
+    return records
+
+
+def test_a_score_that_falls_before_answers_are_cut_leads() -> None:
+    data = "".join(json.dumps(one) + "\n" for one in grpo()).encode()
+    report = report_of(ingest_bytes("metrics.jsonl", data))
+    assert {"EVL022", "RLX007"} <= {one.rule for one in report.findings}
+    assert (report.verdict.cause, report.verdict.onset and report.verdict.onset.step) == ("reward_hacking", 200)
+
+
+@pytest.mark.parametrize(
+    ("gold", "name", "cause"),
+    [
+        (3.0, "reward/gold_rm", "reward_hacking"),
+        (3.0, "true_reward", "reward_hacking"),
+        (0.1, "reward/gold_rm", None),  # keeps its level
+        (3.0, "reward/length_rm", None),  # another reward that is trained on
+    ],
+)
+def test_a_gold_reward_that_falls_beside_a_rising_proxy_is_exploited(gold: float, name: str, cause: str | None) -> None:
+    records: list[dict[str, float]] = []
+    for step in range(0, 1000, 5):
+        noise = 0.05 * (step * 7 % 3 - 1)
+        own = {"reward/proxy_rm": -1 + step / 250 + noise, "objective/kl": 0.05 * step}
+        records += [{"step": step, **own, name: (step / 100 if step < 300 else 3 - gold * (step - 300) / 700) + noise}]
+    found = told(records)
+    assert (found and found.cause) == cause
