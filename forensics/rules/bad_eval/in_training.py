@@ -26,6 +26,7 @@ from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, Struct, at_step, proof, rule, times
 from forensics.stats.spread import Floats, bending, median_of, scatter
+from forensics.values import replace
 
 
 class ScoreFalls(Struct, frozen=True):
@@ -118,21 +119,27 @@ _SHARE, _PERCENT = 1.0, 100.0
 def _lost(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
     """The first score that was gained and is lost for good, of an evaluation or of training.
 
-    An error rate is a score that is turned round; what follows a NaN is its consequence. Where the loss left its level,
-    that explains the fall, unless another score rose meanwhile: then the model learned something else.
+    What follows a NaN is its consequence. Where the loss left its level, that explains the fall, unless another score
+    rose meanwhile: then the model learned something else. A cost that was best at first is lost only in that case.
     """
     is_broken = watched_series(run).filter(pl.col("n_bad") > 0).height > 0
-    if is_broken or reinforced(run):
+    if is_broken:
         return
     is_left = any(one.gone is not None for one in losses(run))
-    for curve in (*eval_curves(run), *training_scores(run)):
-        fall = fall_of(RlSeries("score", curve.name, _as_score(curve)), Episodes())
-        if fall is None or not (fall.rose or _guessed(curve.name) is not None):
+    held_out = [(one, score) for one in eval_curves(run) if (score := _as_score(one)).rows.height]
+    training = [] if reinforced(run) else [(one, one) for one in training_scores(run)]
+    for curve, score in (*held_out, *training):
+        fall = fall_of(RlSeries("score", curve.name, score.rows), Episodes())
+        if fall is None or stands_for("of_reinforcement", curve.name):
             continue
-        top, start, level = curve.row(fall.peak), curve.row(fall.onset), median_of(curve.values[fall.onset :])
-        is_traded = any(_gained(c, top["at"], cfg) for c in eval_curves(run) if c.higher)
+        at = score.row(fall.peak)["at"]
+        is_traded = any(_gained(other, at, cfg) for one, other in held_out if one is not curve)
+        if not (fall.rose or _guessed(curve.name) is not None or (is_traded and not curve.higher)):
+            continue
         if is_left and not is_traded:
             continue
+        top, start = curve.row(fall.peak), curve.row(fall.onset)
+        level = median_of(curve.values[fall.onset :])
         yield score_falls.finding(
             f"{curve.name} {'fell' if curve.higher else 'rose'} from {top['value']:.4g} to {level:.4g}"
             f" from {at_step(start['at'])} on, and stays there",
@@ -145,15 +152,21 @@ def _lost(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
         return
 
 
-def _as_score(curve: EvalCurve) -> pl.DataFrame:
-    """The rows of a score, or those of an error rate turned round; none of any other metric."""
+def _as_score(curve: EvalCurve) -> EvalCurve:
+    """A metric as a score of which more is better; without rows where it is none, or where other rules judge it.
+
+    A cost is what its best value is a share of: at twice the best it is a half. An error rate that reached zero is
+    turned round.
+    """
+    value, least, most = pl.col("value"), float(curve.values.min()), float(curve.values.max())
     if curve.higher:
-        return curve.rows
-    most = float(curve.values.max())
-    if curve.higher is None or not is_error_rate(curve.name) or curve.values.min() < 0:
-        return curve.rows.clear()
+        return curve
+    if curve.higher is False and least > 0 and curve.name != "eval_loss":
+        return replace(curve, rows=curve.rows.with_columns(value=least / value))
+    if curve.higher is None or least != 0 or not is_error_rate(curve.name):
+        return replace(curve, rows=curve.rows.clear())
     whole = _SHARE if most <= _SHARE else max(_PERCENT, most)  # more words than there are can be wrong
-    return curve.rows.with_columns(value=whole - pl.col("value"))
+    return replace(curve, rows=curve.rows.with_columns(value=whole - value))
 
 
 def _broken_at(curve: EvalCurve, cfg: ScoreFalls) -> int | None:

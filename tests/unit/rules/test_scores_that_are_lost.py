@@ -92,3 +92,40 @@ def test_a_gold_reward_that_falls_beside_a_rising_proxy_is_exploited(gold: float
         records += [{"step": step, **own, name: (step / 100 if step < 300 else 3 - gold * (step - 300) / 700) + noise}]
     found = told(records)
     assert (found and found.cause) == cause
+
+
+def course(name: str, first: float, best: float, last: float, *more: str) -> list[dict[str, float]]:
+    """A metric that comes to its best within half of 50 evaluations and ends elsewhere, beside a loss that falls.
+
+    One that is best at first goes on from there.
+    """
+    records: list[dict[str, float]] = []
+    for at in range(50):
+        falls = best + (first - best) * exp(-at / 5)
+        value = falls if at < 25 else best + (last - best) * min(1, (at - 24) / 8)
+        value = best + (last - best) * at / 49 if first == best else value
+        noise = 1 + 0.01 * (at * 7 % 3 - 1)
+        records += [{"step": at, "loss": 2 * exp(-at / 20) + 0.5, name: value * noise}]
+        records[-1] |= dict.fromkeys(more, 2.6 * exp(-at / 20) + 1)
+    return records
+
+
+@pytest.mark.parametrize(
+    ("name", "levels", "more", "cause"),
+    [
+        ("wer", (98, 14, 54), (), "cause_not_recorded"),
+        ("wer", (98, 14, 20), (), None),
+        ("fid", (270, 22, 200), ("loss_G", "loss_D"), "cause_not_recorded"),
+        ("fid50k_full", (270, 22, 36), ("loss_G", "loss_D"), None),
+        ("fid_step", (270, 22, 200), (), None),  # another metric
+        ("val_mae", (3.0, 1.0, 1.2), (), None),
+        ("val_loss_en", (1.9, 1.9, 3.8), ("val_loss_de",), "forgetting"),
+        ("val_loss_en", (1.9, 1.9, 3.8), (), None),  # nothing was learned instead
+        ("val_loss_en", (1.9, 1.9, 2.2), ("val_loss_de",), None),
+    ],
+)
+def test_a_cost_that_an_evaluation_measured_is_lost_as_a_score_is(
+    name: str, levels: tuple[float, float, float], more: tuple[str, ...], cause: str | None
+) -> None:
+    found = told(course(name, *levels, *more))
+    assert (found and found.cause) == cause
