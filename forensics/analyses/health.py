@@ -10,6 +10,7 @@ from __future__ import annotations
 import polars as pl
 from msgspec import Struct
 
+from forensics.analyses.evals.curves import eval_curves
 from forensics.analyses.pace.account import paced
 from forensics.analyses.recorded import is_evaluation_only
 from forensics.analyses.rl.series import episode_series
@@ -21,7 +22,9 @@ from forensics.case.nonfinite import BAD_CLASSES, NO_VALUE, role
 from forensics.case.processes.attempts import judged_rows
 from forensics.case.series import holding, keys_of, of_each_source
 from forensics.case.steps import at, first_of_each, of_training, rises
+from forensics.knowledge.scores import counts_right
 from forensics.model import Confidence
+from forensics.stats.spread import median_of
 from forensics.store.run import Run
 
 #: Fewer records than this are no series.
@@ -34,9 +37,14 @@ COARSEST = 0.1
 #: nothing that holds elsewhere, where it ends further above it than two seeds differ (Dodge et al. 2020: 1 to 5 %).
 _LOST, _WORSE = 2.0, 1.05
 _EVALUATIONS = 5
+#: A share of right answers is below this much of its first one where what the model knew at first is gone.
+_FORGOTTEN = 0.75
 #: A part of a loss may rise while the whole falls, and a generator's does where the other network wins: tenfold is no
 #: health. In a run that logs rewards a loss is of moving targets, and its level says nothing.
 _RISEN = 10.0
+#: The objective itself may be negative, as a likelihood or a similarity that is maximised; it falls by nature. One that
+#: is by this share of its first level above it, later on, has lost what was learned.
+_GIVEN_BACK = 0.25
 _QUOTED_CHARS = 80
 _NO_TIME = "; no time of a step tells whether it became slower"
 _SETTLES = "an exit code of 0, or the scheduler's record of the job, would settle it"
@@ -78,13 +86,17 @@ def health_of(run: Run) -> Health:
 
 
 def _lost(run: Run) -> str | None:
-    """Say where an evaluation loss ended above its first: what burst has another name, or too little was learned."""
+    """Say where an evaluation loss ended above its first, or a score below: too little was learned that holds."""
     for curve in curves(run, "eval_loss"):
         values = curve.values
         first, last = float(values[0]), float(values[-1])
         best_first = len(values) >= _EVALUATIONS and values.min() == first
         if len(values) >= MIN_LOSSES and last > (_WORSE if best_first else _LOST) * first > 0:
             return f"{curve.raw_name} ended at {number(last)}, and began at {number(first)}"
+    for score in eval_curves(run):
+        first, last = float(score.values[0]), median_of(score.values[-MIN_LOSSES:])
+        if len(score.values) >= _EVALUATIONS and counts_right(score.name) and last < _FORGOTTEN * first:
+            return f"{score.name} ended at {number(last)}, and began at {number(first)}"
     return _risen(run)
 
 
@@ -95,14 +107,14 @@ def _risen(run: Run) -> str | None:
     of_loss = holding(run, "of_loss") & ~holding(run, "no_objective") & ~holding(run, "beside_the_objective")
     rows = judged_rows(run, counted(run, of_loss & of_training()).filter(pl.col("value_class") == "finite"))
     third = pl.len() // 3
-    levels = rows.group_by("source", "rank", "raw_name", maintain_order=True).agg(
+    levels = rows.group_by("source", "rank", "name", "raw_name", maintain_order=True).agg(
         pl.len(), first=pl.col("value").head(third).median(), last=pl.col("value").tail(third).median()
     )
-    risen = levels.filter(
-        pl.col("len") >= 3 * MIN_LOSSES, pl.col("last") > _RISEN * pl.col("first"), pl.col("first") > 0
-    )
-    for name, first, last in risen.select("raw_name", "first", "last").collect().iter_rows():
-        return f"{name} rose from {number(first)} to {number(last)}"
+    first, last = pl.col("first"), pl.col("last")
+    given_back = (pl.col("name") == "loss") & (first < 0) & (last > (1 - _GIVEN_BACK) * first)
+    risen = levels.filter(pl.col("len") >= 3 * MIN_LOSSES, ((first > 0) & (last > _RISEN * first)) | given_back)
+    for name, before, after in risen.select("raw_name", "first", "last").collect().iter_rows():
+        return f"{name} rose from {number(before)} to {number(after)}"
     return None
 
 

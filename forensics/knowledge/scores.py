@@ -48,6 +48,11 @@ def direction(name: str) -> bool | None:
     return True if _word("share", "higher").search(name) else None
 
 
+def counts_right(name: str) -> bool:
+    """Whether a logged metric is the share of samples that are right, in percent or not."""
+    return _word("share").search(name) is not None
+
+
 def is_of_loss(name: str) -> bool:
     """Whether a logged metric is the loss, or computed from it."""
     return _word("of_loss").search(name) is not None

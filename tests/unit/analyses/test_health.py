@@ -118,6 +118,41 @@ def test_a_held_out_loss_that_ends_above_its_first_is_no_health(
 
 
 @pytest.mark.parametrize(
+    ("name", "values", "outcome"),
+    [
+        ("knn_acc", [0.4, 0.35, 0.3, 0.29, 0.29], Outcome.CANNOT_SAY),
+        ("knn_acc", [0.4, 0.35, 0.31, 0.301, 0.301], Outcome.HEALTHY),
+        ("knn_acc", [0.4, 0.35, 0.3, 0.29], Outcome.HEALTHY),  # too few evaluations
+        ("knn_acc", [0.4, 0.35, 0.31, 0.31, 0.2], Outcome.HEALTHY),  # one bad evaluation
+        ("val_precision", [1.0, 0.6, 0.5, 0.5, 0.6], Outcome.HEALTHY),  # of nearly nothing that was found at first
+    ],
+)
+def test_a_share_of_right_answers_that_ends_below_its_first_is_no_health(
+    name: str, values: list[float], outcome: Outcome, tmp_path: Path
+) -> None:
+    (tmp_path / "metrics.csv").write_text(losses(60), encoding="utf-8")
+    table = "\n".join([f"step,{name}", *(f"{10 * n},{value}" for n, value in enumerate(values, 1))])
+    (tmp_path / "held_out.csv").write_text(table + "\n", encoding="utf-8")
+    found = verdict(tmp_path, [])
+    assert found.outcome is outcome
+    assert (f"{name} ended at " in found.headline) is (outcome is Outcome.CANNOT_SAY)
+
+
+@pytest.mark.parametrize(
+    ("last", "outcome"), [(-1.6, Outcome.HEALTHY), (-1.4, Outcome.CANNOT_SAY), (-3.0, Outcome.HEALTHY)]
+)
+def test_an_objective_below_zero_that_gives_a_quarter_back_is_no_health(
+    last: float, outcome: Outcome, tmp_path: Path
+) -> None:
+    table = ["step,loss", *(f"{n},{-2.0 - 0.01 * (n % 3) if n < 20 else last + 0.01 * (n % 3)}" for n in range(60))]
+    (tmp_path / "metrics.csv").write_text("\n".join(table) + "\n", encoding="utf-8")
+    (tmp_path / "out.log").write_text("training complete\n", encoding="utf-8")
+    found = verdict(tmp_path, [])
+    assert found.outcome is outcome
+    assert ("loss rose from " in found.headline) is (outcome is Outcome.CANNOT_SAY)
+
+
+@pytest.mark.parametrize(
     ("beside", "last", "outcome"),
     [
         ("G_loss", 21.0, Outcome.CANNOT_SAY),
