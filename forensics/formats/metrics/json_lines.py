@@ -11,6 +11,7 @@ epoch, the fall of the step with a rising epoch is no restart.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from fnmatch import fnmatchcase
@@ -92,11 +93,13 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     columns = columns_of(document(opened, limits)) if may_be_columns(head) else None
     if columns is None and (rows := _rows_of(head, opened, limits)) is not None:
         state = _read(rows, opened, MetricRows(out, limits), by_epoch=_sniff((row for _, row in rows), opened.budget))
+        _own_words(document(opened, limits), out, limits)
         out.format("json list")
         settle_document(opened, out, records=state.seq)
         return
     if columns is not None and (named or columns.is_of_metrics):
         state = _read(columns, opened, MetricRows(out, limits))
+        _own_words(document(opened, limits), out, limits)
         out.format("json columns")
         settle_document(opened, out, records=state.seq)
         return
@@ -144,6 +147,19 @@ def _last_words(state: _State, out: Out, limits: Limits) -> None:
     first, last = ({name for name, _ in _parsed(one, state.budget).cells} for one in (state.first, record))
     if first & last or not any(isinstance(cell, str) for cell in record.values()):
         return
+    _said(line, out, limits)
+
+
+def _own_words(data: bytes, out: Out, limits: Limits) -> None:
+    """Tell what a document says of the run beside its lists, as a last line: `{"log": […], "status": "completed"}`."""
+    told = islice((record_of(data) or {}).items(), _FACTS)
+    own = {key: cell[: limits.quote_chars] for key, cell in told if isinstance(cell, str)}
+    if own:
+        data = data.rstrip()
+        _said(Line(data.count(b"\n") + 1, len(data) - 1, json.dumps(own).encode(), ended=True), out, limits)
+
+
+def _said(line: Line, out: Out, limits: Limits) -> None:
     reader = Reader((), Bounds(limits.quote_chars, limits.traceback_lines))
     for tables in (*reader.feed(line.text, offset=line.byte, first_line=line.number), *reader.close()[0]):
         if "events" in tables:
