@@ -325,15 +325,15 @@ def test_a_history_that_does_not_count_on_is_left_to_others(records: tuple[str, 
 @pytest.mark.parametrize(
     ("end", "codes"),
     [
-        (b'"status": "completed"', {"finished-last-status", "last_line"}),
-        (b'"status": "running", "note": "\\ud800"', {"last_line"}),
-        (b'"status": 1', set()),
+        (b'"status": "completed"', ("finished-last-status", "last_line")),
+        (b'"status": "running", "note": "\\ud800"', ("last_line",)),
+        (b'"status": 1', ()),
     ],
 )
 @pytest.mark.parametrize("kept", [b'"log": [' + lines_of('{"epoch": @, "loss": $},')[:-2] + b"]", b'"loss": [3, 2, 1]'])
 def test_what_a_document_says_beside_its_lists_is_its_last_line(
-    kept: bytes, end: bytes, codes: set[str], run: Run
+    kept: bytes, end: bytes, codes: tuple[str, ...], run: Run
 ) -> None:
     events = run(read, "history.json", b"{" + kept + b",\n" + end + b"}\n").table("events")
-    assert {*events["code"]} == codes if codes else events.is_empty()
+    assert tuple(sorted(events["code"])) == codes if codes else events.is_empty()
     assert {*events["line"]} <= {kept.count(b"\n") + 2}
