@@ -11,6 +11,7 @@ from functools import cache
 from itertools import pairwise
 from math import isfinite, log2
 
+from forensics.dialects._numbers import SUFFIXES
 from forensics.dialects.spec import Name
 from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import in_english, stands_for
@@ -256,9 +257,22 @@ def measured(printed: str, units: Collection[str], values: Callable[[], Sequence
         if words in _roles(holds) and holding(values()):
             return Name(_roles(holds)[words])
     name = _mean_loss(printed) or canonical(printed)
-    if name.canonical.endswith("_s") and name.scale == 1.0:
-        return Name(name.canonical, _units("time").get(unit, 1.0))
-    return name
+    if name.canonical.endswith("_s"):
+        return Name(name.canonical, _units("time").get(unit, 1.0)) if name.scale == 1.0 else name
+    factor = seconds_in(printed, unit) if unit else None
+    return name if factor is None else Name(f"{words}_seconds", factor)  # no loss and no rate has seconds
+
+
+def seconds_in(printed: str, unit: str) -> float | None:
+    """How many seconds are one of what a number counts, by the unit behind it or that in its name; None for no time.
+
+    An `m` may stand for millions, too.
+    """
+    if unit:
+        return None if unit.upper() in SUFFIXES else _units("time").get(unit)
+    if not stands_for("time_by_its_unit", printed):
+        return None
+    return next((_units("time")[word] for word in _words(printed).split("_") if word in _units("time")), None)
 
 
 #: Least, most and factor to GiB of a device's memory in GiB, MiB and bytes: half as much again as the 192 GiB of the
@@ -294,6 +308,8 @@ _LEAST_SCALE = 16.0
 _ANEW = 10
 #: Dips of a time that grows all along: two or more, one in twenty.
 _FEWEST_DIPS, _DIPS = 2, 20
+#: A clock that begins again with each epoch is read so often in one, in the mean.
+_LEAST_TURN = 3
 #: A clock that is printed so often shows more than two times.
 _STAYING = 20
 #: A time of each step does not become so many times its first one without a dip.
@@ -345,7 +361,15 @@ def is_each_time(values: Sequence[float]) -> bool:
     A clock falls where it starts again, to less than half; of a time that grows all along few are below the one before.
     """
     dips = sum(a / 2 < b < a for a, b in pairwise(values))
+    if not dips and _begins_again(values):
+        return False
     return is_anew(values) or (dips >= _FEWEST_DIPS and dips * _DIPS >= len(values)) or _stays(values)
+
+
+def _begins_again(values: Sequence[float]) -> bool:
+    """Whether numbers rise in each record but where a clock begins again, after three records or more in the mean."""
+    down, stays = sum(b < a for a, b in pairwise(values)), sum(a == b for a, b in pairwise(values))
+    return not stays and 0 < down * _LEAST_TURN <= len(values)
 
 
 def _stays(values: Sequence[float]) -> bool:

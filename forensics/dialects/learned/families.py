@@ -26,12 +26,12 @@ from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
 from forensics.dialects.names import canonical, counts, falls, is_anew, measured, of_pair
 from forensics.dialects.spec import DECIMAL_COMMA, NS, RESERVED, Line, N, Name
-from forensics.knowledge.vocabulary import keys_of, stands_for
+from forensics.knowledge.vocabulary import in_english, keys_of, stands_for
 from forensics.patterns import lazily
 
 _MAX_FIRST, _MAX_GAP = 120, 60
 _COUNT = r"[\d,]*\d"
-_RATE = lazily(r"[a-z]+/[a-z]+")
+_RATE = lazily(r"[^\W\d_]+/[^\W\d_]+")
 _UNNAMED = lazily(rf"[^0-9{LETTERS}]+")
 #: All of something, in percent.
 _WHOLE = 100
@@ -136,6 +136,8 @@ class Family(Struct, frozen=True):
     pattern: str = ""
     needle: str = ""
     held_out: bool = False
+    #: the key of the only time that records print, which is that of a step whatever it is called
+    time: str = ""
 
 
 def as_line(family: Family, *, points: bool = False) -> Line:
@@ -157,6 +159,7 @@ def as_line(family: Family, *, points: bool = False) -> Line:
         group = role or groups[column.key]
         if role is None:
             name = players.get(column.key) or _named(column, ordered[i - 1].key if i else "")
+            name = Name("step_time_s", name.scale) if column.key == family.time else name
             names[group] = _of_evaluation(name, column.key) if family.held_out else name
         text, literal = _lead(column, ordered[i - 1].behind if i else "", first=i == 0)
         is_behind = i == 0 or column.place == reached + 1 or text.startswith(".*?")
@@ -186,7 +189,7 @@ def _named(column: Column, before: str) -> Name:
     units = limits if units == {""} and limits else units
     name = measured(of_pair(column.key, before), units, lambda: column.values)
     if name == Name(column.key) and len(units) == 1 and _RATE.fullmatch(rate := min(units)) is not None:
-        return canonical(rate)  # `speed: 447.8 samples/s`
+        return canonical(in_english(rate))  # `speed: 447.8 samples/s`
     most = {cell.value for cell in column.maxima}
     whole = max(most, default=0)
     if len(most) == 1 and 0 < max(column.values, default=0) <= whole and stands_for("score", column.key):
@@ -357,12 +360,12 @@ _BELOW = 0.9
 
 
 def continues(places: Sequence[int], rows: Sequence[tuple[Slot, ...]], heads: Sequence[Sequence[int]]) -> bool:
-    """Whether lines carry on the records that other lines begin, and no number of them lacks a name.
+    """Whether lines carry on the records that other lines begin, and no number of them but a time lacks a name.
 
     They are indented and each right below such a line, or there is one of them in each block that those begin.
     `places` are the lines' own, each of `heads` those of the lines of one kind that count steps or epochs.
     """
-    if not all(slot.key or slot.over for row in rows for slot in row):
+    if not all(slot.key or slot.over or slot.is_time for row in rows for slot in row):
         return False
     begun = {place + 1 for kind in heads for place in kind}
     below = sum(place in begun for place in places)

@@ -27,10 +27,10 @@ from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shape_of, slots
 from forensics.dialects.learned.nameless import nameless, unnamed
 from forensics.dialects.learned.roles import counts_batches, last_word, roles_of
-from forensics.dialects.names import canonical, measured
+from forensics.dialects.names import canonical, is_each_time, measured, seconds_in
 from forensics.dialects.spec import Dialect, Line
 from forensics.dialects.trainers.tables import ANY_LOG
-from forensics.knowledge.vocabulary import keys_of, stands_for, words_for
+from forensics.knowledge.vocabulary import in_english, keys_of, stands_for, words_for
 from forensics.patterns import lazily
 from forensics.values import replace
 
@@ -113,7 +113,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
         found = [*unnamed(lines, of_splits=True), *found]
     if not any(family.is_metric for family in found):
         return None
-    learned = tuple(as_line(family, points=points) for family in found)
+    learned = tuple(as_line(family, points=points) for family in _with_lone_time(found))
     return Dialect(
         name="generic",
         title="Learned from the log itself",
@@ -133,6 +133,26 @@ def _evaluations_first(found: list[Family]) -> list[Family]:
     trains = any(one.is_metric and one.roles and not one.held_out for one in found)
     held_out = found if trains else [replace(one, held_out=False) for one in found]
     return sorted(held_out, key=lambda one: not one.held_out)
+
+
+def _with_lone_time(found: list[Family]) -> list[Family]:
+    """Mark the only time in seconds that the records print as that of a step, by whatever name, where it is no clock.
+
+    A time of an evaluation, one that is still to come (it only falls) and a wait are none.
+    """
+    own = [one for one in found if one.is_metric and not one.held_out]
+    times = [(one, c) for one in own for c in one.columns if c.key and c.key not in one.roles and _is_in_seconds(c)]
+    if len(times) != 1 or any(_is_time(c) for one in own for c in one.columns):
+        return found
+    family, column = times[0]
+    name = in_english(column.key)
+    others = stands_for("not_of_training", name) or stands_for("held_out_word", name)
+    known = measured(column.key, column.units, lambda: column.values).canonical
+    is_named = known != name and not known.endswith("_seconds")
+    rises = any(a < b for a, b in pairwise(column.values))
+    if others or is_named or stands_for("time_of_no_step", name) or not (rises and is_each_time(column.values)):
+        return found
+    return [replace(one, time=column.key) if one is family else one for one in found]
 
 
 def _sections(lines: Sequence[str], titles: Sequence[int], repeats: int) -> Iterator[Line]:
@@ -493,6 +513,11 @@ def _is_value(column: Column) -> bool:
 
 def _is_time(column: Column) -> bool:
     return measured(column.key, column.units, lambda: column.values).canonical == "step_time_s"
+
+
+def _is_in_seconds(column: Column) -> bool:
+    """Whether a unit of time stands behind every number, or in the name."""
+    return len(column.units) == 1 and seconds_in(column.key, next(iter(column.units))) is not None
 
 
 def _varies(columns: list[Column]) -> bool:

@@ -23,7 +23,8 @@ from forensics.patterns import lazily
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = (
     r"(?:%| ?[kKMGT]i?B(?:/s)?| ?[KMG]o\b|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x| ?[a-z]+/s(?:ec)?"
-    r"| ?(?:m?s|secs?|seconds|min(?:s|utes)?|hours?|hrs?|秒|초)| ?dB|°C|k?W|[kMG]?Hz|px|it\b)"
+    r"| ?[^\W\d_]{1,8}/(?:\u0441(?:\u0435\u043a)?|秒|초)"
+    r"| ?(?:m?s|secs?|seconds|min(?:s|utes)?|hours?|hrs?|м?сек|мс|毫秒|秒|초)| ?dB|°C|k?W|[kMG]?Hz|px|it\b)"
 )
 #: What a bar without an end counts: `400it [00:12, 3.2it/s, loss=0.5]`.
 _COUNTED_UNIT = "it"
@@ -94,9 +95,9 @@ _OVER = frozenset(keys_of("word_before_a_maximum"))
 _WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
 _GLUED = lazily(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
-#: What stands before a time that no word names.
-_MARKED = lazily(r"^[^\w\x01-\x04]*[^\w\s\x01-\x04][^\w\x01-\x04]*$")
-_TIMES = ("s", "ms", "sec", "secs", "seconds", "秒", "초")
+#: What stands before a time that no word names: a mark or blanks, behind words perhaps that a comma ends.
+_MARKED = lazily(r"(?:^|[,;])[^\w\x01-\x04]+$")
+_TIMES = ("s", "ms", "sec", "secs", "seconds", "сек", "мс", "秒", "초")
 #: A quantity and its counter before a value: `Train loss 2500 nan`.
 _COUNTED_NAN = lazily(r"(?P<key>[A-Za-z_]\w*) \d+$")
 #: Behind a word that ends a sentence another one begins.
@@ -145,6 +146,11 @@ class Slot(NamedTuple):
     def is_clocked(self) -> bool:
         """Whether it is a duration as a clock shows it."""
         return ":" in self.text or self.text.endswith("s")
+
+    @property
+    def is_time(self) -> bool:
+        """Whether a unit of seconds stands behind it."""
+        return self.unit in _TIMES
 
     @property
     def value(self) -> float:

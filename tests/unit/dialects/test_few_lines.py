@@ -114,7 +114,8 @@ def test_the_host_before_a_rank_is_part_of_the_prefix_in_few_and_in_many_lines(t
 
 def test_steps_that_are_all_printed_are_not_filled_and_one_that_is_missing_is() -> None:
     nothing = pl.Series([None, None], dtype=pl.Int64)
-    frame = pl.DataFrame({"step": [4, 7], "seq": [0, 1], "iter": nothing, "iters": nothing, "epoch": [0.0, 1.0]})
+    told = {"meaning": ["metrics"] * 2, "iter": nothing, "iters": nothing, "epoch": [0.0, 1.0]}
+    frame = pl.DataFrame({"step": [4, 7], "seq": [0, 1], **told})
     assert finish(frame) is frame
     gap = frame.with_columns(step=pl.Series([4, None], dtype=pl.Int64))
     assert finish(gap)["step"].to_list() == [4, 4]

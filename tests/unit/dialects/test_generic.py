@@ -527,16 +527,16 @@ def test_an_indented_line_below_each_record_is_its_second_half() -> None:
 
 
 def test_a_line_of_each_record_continues_it_in_any_layout() -> None:
-    assert [step for step, _ in series(wrapped("queue={v}, waiting=0.0{s}s"), "waiting")] == [*STEPS]
+    assert [step for step, _ in series(wrapped("queue={v}, waiting=0.0{s}s"), "waiting_seconds")] == [*STEPS]
 
 
 def test_a_line_of_some_records_is_one_of_its_own() -> None:
     lines = wrapped("queue={v}, waiting=0.0{s}s")
-    assert len(series([line for at, line in enumerate(lines) if at != 7], "waiting")) == len(STEPS) - 1
-    assert series([line for at, line in enumerate(lines) if at not in {7, 13}], "waiting") == []
-    assert series([line for line in lines for _ in range(1 + line.startswith("queue"))], "waiting") == []
-    assert series([*lines[:8], lines[7], *lines[8:]], "waiting") == []
-    assert series(wrapped("queue={v}, waiting=0.0{s}s, (0.0{s})"), "waiting") == []
+    assert len(series([line for at, line in enumerate(lines) if at != 7], "waiting_seconds")) == len(STEPS) - 1
+    assert series([line for at, line in enumerate(lines) if at not in {7, 13}], "waiting_seconds") == []
+    assert series([line for line in lines for _ in range(1 + line.startswith("queue"))], "waiting_seconds") == []
+    assert series([*lines[:8], lines[7], *lines[8:]], "waiting_seconds") == []
+    assert series(wrapped("queue={v}, waiting=0.0{s}s, (0.0{s})"), "waiting_seconds") == []
 
 
 @pytest.mark.parametrize(
@@ -1061,3 +1061,75 @@ def test_lines_of_each_section_are_records_whatever_their_names() -> None:
         lines += [f"Epoch {step}", "Train:", f"depth 3.{step:03d}", "Val:", f"depth 4.{step:03d}", "----"]
     told = [value for _, value in series(lines, "depth")]
     assert told == [float(f"{n}.{step:03d}") for step in STEPS for n in (3, 4)]
+
+
+def times_of(form: str) -> list[tuple[str, float]]:
+    """Canonical names of all times of a made log, with the factor to seconds; {t} is a time that is measured anew."""
+    lines = [
+        line
+        for n in range(1, 31)
+        for line in form.format(n=n, v=2 / n, t=12 + n * 7 % 5, w=1 + n * 3 % 4, c=n % 10 * 12 + 1, left=31 - n).split(
+            "\n"
+        )
+    ]
+    dialect = learn(lines)
+    named = [name for line in dialect.lines for name in line.names.values()] if dialect else []
+    return [(n.canonical, n.scale) for n in named if n is not None and n.canonical.endswith(("_s", "seconds"))]
+
+
+@pytest.mark.parametrize(
+    ("form", "scale"),
+    [
+        ("Epoch {n}: loss {v}\nThis epoch cost {t}.0 seconds", 1.0),
+        ("Epoch {n}: loss {v}\nSeconds since epoch = {t}.0", 1.0),
+        ("epoch: {n}   train: {v}   valid: {v}   {t}.4 secs", 1.0),
+        ("epoch {n} done, mean loss {v}, it needed {t} s", 1.0),
+        ("[에폭 {n}/40] 학습손실={v} 소요시간={t}초", 1.0),
+        ("эпоха {n} потери {v} затрачено {t} сек", 1.0),
+        ("step {n} loss {v} latency {t}ms", 0.001),
+    ],
+)
+def test_the_only_time_of_a_record_is_that_of_its_step_whatever_it_is_called(form: str, scale: float) -> None:
+    assert times_of(form) == [("step_time_s", scale)]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "step {n} loss {v} remaining {left}s",
+        "step {n} loss {v} countdown {left}s",
+        "step {n} loss {v} eval {t}s",
+        "step {n} loss {v} waiting {t}s",
+        "step {n} loss {v} saved in {t}s",
+        "step {n} loss {v} tokens {t}m",
+        "epoch 3 batch {n} loss {v} clock {c}s",
+        "step {n} loss {v} fwd {t}ms bwd {w}ms",
+        "step {n} loss {v}\nimages/ms = {t}.5",
+    ],
+)
+def test_a_time_that_is_none_of_a_step_and_one_of_several_parts_are_not_taken_for_it(form: str) -> None:
+    assert "step_time_s" not in {name for name, _ in times_of(form)}
+
+
+def test_parts_of_a_step_are_in_seconds_and_their_total_is_its_time() -> None:
+    told = times_of("step {n} loss {v}\n   data {w} ms | compute {t} ms | allreduce {w} ms | total {t} ms")
+    ms = 0.001
+    assert told == [("data_time_s", ms), ("compute_seconds", ms), ("allreduce_seconds", ms), ("step_time_s", ms)]
+
+
+def test_a_number_without_a_name_is_a_time_behind_a_comma_and_no_wait_is_that_of_the_step() -> None:
+    told = times_of("iteration {n} of 30\n  ce {v}\n  waited {w} ms for the batch, {t} ms on the model")
+    assert told == [("data_time_s", 0.001), ("step_time_s", 0.001)]
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        ("шаг {n} потери {v} скорость {t}.2 ит/сек", "it/s"),
+        ("第{n}轮 损失 {v} 速度 {t}.5张/秒", "img/s"),
+        ("step {n} loss {v} speed {t}.5 rays/s", "rays/s"),
+    ],
+)
+def test_a_rate_in_another_language_is_known_by_its_unit(form: str, name: str) -> None:
+    lines = [form.format(n=n, v=2 / n, t=12 + n * 7 % 5) for n in range(1, 31)]
+    assert name in read(lines)["name"].unique().to_list()

@@ -326,3 +326,9 @@ def test_a_name_may_have_a_stroke_between_its_words() -> None:
 )
 def test_a_time_that_changes_once_or_twice_in_twenty_records_is_no_clock(course: list[float], *, each: bool) -> None:
     assert is_each_time(course) is each
+
+
+def test_a_clock_that_begins_again_is_no_time_of_each_step_and_one_of_two_speeds_is() -> None:
+    assert not is_each_time([1.0 + 12 * (n % 3) for n in range(30)])
+    assert is_each_time([1.0 + 12 * (n % 2) for n in range(30)])
+    assert is_each_time([0.2, 0.2, 0.5] * 10)
