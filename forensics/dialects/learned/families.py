@@ -318,6 +318,10 @@ def _from_a_word(text: str, key: str) -> str:
     return kept if len(kept.strip()) >= len(key) else ""
 
 
+#: What counts steps; a save names one by the way.
+_OF_RECORDS = ("metrics", "progress")
+
+
 def finish(frame: pl.DataFrame) -> pl.DataFrame:
     """Fill `step`: printed, else `(epoch - first) * batches + batch`, else the epoch, else the last one before.
 
@@ -340,9 +344,11 @@ def finish(frame: pl.DataFrame) -> pl.DataFrame:
     alone = not (frame["seq"].diff() == 0).any()  # else a line was read in two ways, of which one may know the step
     same_line = [] if alone and frame["seq"].is_sorted() else [pl.col("step").max().over("seq")]
     frame = frame.with_columns(step=pl.coalesce(pl.col("step"), *same_line, fine)).drop("_turn")
-    if frame["step"].null_count() == frame.height:
+    counted = frame.filter(pl.col("meaning").is_in(_OF_RECORDS))["step"]
+    if counted.null_count() == counted.len():
         whole = pl.col("epoch").is_not_nan() & (pl.col("epoch") == pl.col("epoch").floor())
-        frame = frame.with_columns(step=pl.when(whole).then(pl.col("epoch").cast(pl.Int64, strict=False)))
+        own = pl.when(whole).then(pl.col("epoch").cast(pl.Int64, strict=False))
+        frame = frame.with_columns(step=pl.coalesce("step", own))  # a save may name an epoch, too
     step, epoch = pl.col("step"), pl.col("epoch")
     at = pl.when(step.is_not_null()).then(epoch).forward_fill()
     of_its_epoch = pl.when(epoch < at).then(step.max().over("epoch"))

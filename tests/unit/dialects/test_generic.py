@@ -1133,3 +1133,8 @@ def test_a_number_without_a_name_is_a_time_behind_a_comma_and_no_wait_is_that_of
 def test_a_rate_in_another_language_is_known_by_its_unit(form: str, name: str) -> None:
     lines = [form.format(n=n, v=2 / n, t=12 + n * 7 % 5) for n in range(1, 31)]
     assert name in read(lines)["name"].unique().to_list()
+
+
+def test_a_save_that_names_a_number_gives_no_step_to_the_records_of_later_epochs() -> None:
+    lines = [f"epoch: {n} loss: {2 / n}" + "\nsaving model_20.pt" * (n == 20) for n in range(1, 41)]
+    assert read([one for line in lines for one in line.split("\n")])["step"].to_list() == [*range(1, 41)]
