@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 
+import numpy as np
 import polars as pl
 
 from forensics.dialects.names import counted, falls, is_anew, sized, to_gib
 from forensics.knowledge.vocabulary import in_english, stands_for
 from forensics.patterns import lazily
-from forensics.stats.spread import median_of
+from forensics.stats.spread import Floats, median_of
 from forensics.store.packed import Packed
 
 #: What is no loss, whatever its course.
@@ -26,6 +28,10 @@ _WHOLE = 100.0
 #: A loss on held-out data begins within this factor of that of training, which a first epoch may already have made
 #: small; a percentage becomes more times what it was at first, and a share is never above one.
 _NEAR, _FAR, _SHARE = 3.0, 5.0, 1.0
+#: What training leaves of a loss at most, of a sum of parts whose names no table knows.
+_SUNK = 0.9
+#: Numbers of four digits that are added up differ so much from their sum.
+_ROUNDED = 2e-3
 #: The first level of a loss: a twentieth, as trends have it, and no fewer than three.
 _FIRST = 3
 
@@ -124,11 +130,41 @@ def _by_its_course(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
     told = [raw for raw in unknown if not any(stands_for(means, raw) for means in _NO_LOSS)]
     if not told or len(unknown) > _MOST_OWN_WORDS:
         return {}
-    values = {raw: table.values_of(raw).drop_nulls() for raw in told}
-    falling = [raw for raw, own in values.items() if _trains(own)] or [
-        raw for raw, own in values.items() if _is_lost(own)
+    every = {raw: table.values_of(raw).drop_nulls() for raw in unknown}
+    values = {raw: every[raw] for raw in told}
+    wholes = [raw for raw in told if _is_whole(every, raw)]
+    falling = [raw for raw, own in values.items() if _trains(own)]
+    lost = [raw for raw, own in values.items() if _is_lost(own)]
+    if not wholes and not falling and len({_first_lost(values[raw]) for raw in lost}) == 1:
+        return {lost[0]: "loss"}  # parts of one that is not printed
+    meant = wholes or falling
+    return {meant[0]: "loss"} if len(meant) == 1 else {}
+
+
+def _is_whole(every: Mapping[str, pl.Series], raw: str) -> bool:
+    """Whether the numbers of a name are in each record the sum of those of others, as the digits printed have it."""
+    own: Floats = every[raw].to_numpy()
+    others: list[Floats] = [
+        values.to_numpy() for name, values in every.items() if name != raw and len(values) == len(own)
     ]
-    return {falling[0]: "loss"} if len(falling) == 1 else {}
+    finite = np.isfinite(own)
+    told = own[finite]
+    if len(told) < _LEAST_COURSE or not is_anew((-told).tolist()) or not (_sinks(told) or _is_lost(every[raw])):
+        return False
+    sums = (
+        sum(parts) for n in range(2, len(others) + 1) for parts in combinations(others, n) if all(map(np.any, parts))
+    )
+    return any(np.allclose(whole[finite], told, rtol=_ROUNDED, atol=0) for whole in sums)
+
+
+def _sinks(told: Floats) -> bool:
+    """Whether the last third lies below the first by a tenth, as no time and no count does."""
+    third = len(told) // 3
+    return median_of(told[-third:]) <= _SUNK * median_of(told[:third])
+
+
+def _first_lost(values: pl.Series) -> int:
+    return int(values.is_finite().sum())
 
 
 def _is_lost(values: pl.Series) -> bool:

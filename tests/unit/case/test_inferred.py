@@ -250,3 +250,44 @@ def test_what_falls_beside_a_reward_is_no_loss(beside: tuple[str, ...], found: s
     names = keys_of(run_of("run", {"metrics": pl.DataFrame(rows)}))
     known = dict(names.select("raw_name", "name").iter_rows())
     assert known["figure"] == (found or "figure")
+
+
+def meant(**printed: Sequence[float]) -> dict[str, str]:
+    """Give the canonical name of each name, in a run whose records print one number under each."""
+    n = len(next(iter(printed.values())))
+    values = [own[at] for at in range(n) for own in printed.values()]
+    rows = {"source": ["train.log"] * len(values), "seq": [at // len(printed) for at in range(len(values))]}
+    names = [*printed] * n
+    told = {"raw_name": names, "name": names, "value": values, "step": rows["seq"]}
+    return dict(keys_of(run_of("run", {"metrics": pl.DataFrame({**rows, **told})})).select("raw_name", "name").rows())
+
+
+def going(first: float, last: float, n: int = 40) -> list[float]:
+    """Numbers that go from one level to another, up and down on the way."""
+    return [first + (last - first) * at / (n - 1) + 0.02 * first * (-1) ** at for at in range(n)]
+
+
+def summed(*parts: Sequence[float]) -> list[float]:
+    return [sum(own) for own in zip(*parts, strict=True)]
+
+
+def test_a_sum_of_two_parts_that_falls_is_the_loss() -> None:
+    rec, kld = going(40, 25), going(1, 6)
+    assert meant(REC=rec, KLD=kld, SUM=summed(rec, kld))["SUM"] == "loss"
+    nothing = [math.nan] * 20
+    assert meant(REC=rec[:20] + nothing, KLD=kld[:20] + nothing, SUM=summed(rec, kld)[:20] + nothing)["SUM"] == "loss"
+
+
+@pytest.mark.parametrize("factor", [1.05, 0.92])
+def test_a_sum_that_stays_and_one_that_is_only_near_are_no_loss(factor: float) -> None:
+    one, two = going(40, 39), going(8, 8)
+    assert meant(fwd=one, bwd=two, every=summed(one, two))["every"] == "every"
+    rec, kld = going(40, 25), going(1, 6)
+    assert meant(REC=rec, KLD=kld, SUM=[factor * value for value in summed(rec, kld)])["SUM"] == "SUM"
+
+
+def test_parts_that_are_lost_in_one_record_tell_so_and_others_do_not() -> None:
+    nothing = [math.nan] * 10
+    assert meant(photo=going(2, 2)[:30] + nothing, smooth=going(1, 1)[:30] + nothing)["photo"] == "loss"
+    apart = meant(photo=going(2, 2)[:30] + nothing, smooth=going(1, 1)[:25] + nothing + nothing[:5])
+    assert "loss" not in apart.values()
