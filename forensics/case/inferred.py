@@ -151,9 +151,7 @@ def _is_whole(every: Mapping[str, pl.Series], raw: str) -> bool:
     told = own[finite]
     if len(told) < _LEAST_COURSE or not is_anew((-told).tolist()) or not (_sinks(told) or _is_lost(every[raw])):
         return False
-    sums = (
-        sum(parts) for n in range(2, len(others) + 1) for parts in combinations(others, n) if all(map(np.any, parts))
-    )
+    sums: list[Floats] = [np.sum(parts, axis=0) for n in range(2, len(others) + 1) for parts in combinations(others, n)]
     return any(np.allclose(whole[finite], told, rtol=_ROUNDED, atol=0) for whole in sums)
 
 
