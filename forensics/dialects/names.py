@@ -266,8 +266,11 @@ def measured(printed: str, units: Collection[str], values: Callable[[], Sequence
 def seconds_in(printed: str, unit: str) -> float | None:
     """How many seconds are one of what a number counts, by the unit behind it or that in its name; None for no time.
 
-    An `m` may stand for millions, too.
+    An `m` may stand for millions, too; of a rate it is the time of an epoch.
     """
+    unit, _, per = unit.partition("/")
+    if per and not stands_for("counter_of_epochs", per):
+        return None
     if unit:
         return None if unit.upper() in SUFFIXES else _units("time").get(unit)
     if not stands_for("time_by_its_unit", printed):

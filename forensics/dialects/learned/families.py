@@ -24,7 +24,7 @@ from msgspec import Struct
 from forensics.dialects._numbers import CLOCKED
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
-from forensics.dialects.names import canonical, counts, falls, is_anew, measured, of_pair
+from forensics.dialects.names import canonical, counts, falls, is_anew, measured, of_pair, seconds_in
 from forensics.dialects.spec import DECIMAL_COMMA, NS, RESERVED, Line, N, Name
 from forensics.knowledge.vocabulary import in_english, keys_of, stands_for
 from forensics.patterns import lazily
@@ -159,7 +159,7 @@ def as_line(family: Family, *, points: bool = False) -> Line:
         group = role or groups[column.key]
         if role is None:
             name = players.get(column.key) or _named(column, ordered[i - 1].key if i else "")
-            name = Name("step_time_s", name.scale) if column.key == family.time else name
+            name = Name("step_time_s", seconds_of(column) or 1.0) if column.key == family.time else name
             names[group] = _of_evaluation(name, column.key) if family.held_out else name
         text, literal = _lead(column, ordered[i - 1].behind if i else "", first=i == 0)
         is_behind = i == 0 or column.place == reached + 1 or text.startswith(".*?")
@@ -180,6 +180,11 @@ def as_line(family: Family, *, points: bool = False) -> Line:
     if family.pattern:
         return Line("metrics", family.needle, family.pattern, names=names, comma=comma, points=points)
     return Line(meaning, _needle(literals), "".join(parts), names=names, comma=comma, points=points)
+
+
+def seconds_of(column: Column) -> float | None:
+    """How many seconds are one of a column's numbers, by the unit behind each or in the name; None for no time."""
+    return seconds_in(column.key, column.behind or next(iter(column.units))) if len(column.units) == 1 else None
 
 
 def _named(column: Column, before: str) -> Name:

@@ -22,12 +22,12 @@ from itertools import pairwise
 from operator import itemgetter
 
 from forensics.dialects._counters import is_of_data
-from forensics.dialects.learned.families import Column, Family, as_line, continues, finish
+from forensics.dialects.learned.families import Column, Family, as_line, continues, finish, seconds_of
 from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shape_of, slots
 from forensics.dialects.learned.nameless import nameless, unnamed
 from forensics.dialects.learned.roles import counts_batches, last_word, roles_of
-from forensics.dialects.names import canonical, is_each_time, measured, seconds_in
+from forensics.dialects.names import canonical, is_each_time, measured
 from forensics.dialects.spec import Dialect, Line
 from forensics.dialects.trainers.tables import ANY_LOG
 from forensics.knowledge.vocabulary import in_english, keys_of, stands_for, words_for
@@ -141,7 +141,9 @@ def _with_lone_time(found: list[Family]) -> list[Family]:
     A time of an evaluation, one that is still to come (it only falls) and a wait are none.
     """
     own = [one for one in found if one.is_metric and not one.held_out]
-    times = [(one, c) for one in own for c in one.columns if c.key and c.key not in one.roles and _is_in_seconds(c)]
+    times = [
+        (one, c) for one in own for c in one.columns if c.key and c.key not in one.roles and seconds_of(c) is not None
+    ]
     if len(times) != 1 or any(_is_time(c) for one in own for c in one.columns):
         return found
     family, column = times[0]
@@ -504,7 +506,7 @@ def _restates_a_score(column: Column, rows: list[tuple[Slot, ...]]) -> bool:
 
 
 def _moves(column: Column) -> bool:
-    return stands_for("printed_metric", column.key) and not stands_for("printed_rate", column.key)
+    return names_a_metric(column.key) and not stands_for("printed_rate", column.key)
 
 
 def _is_value(column: Column) -> bool:
@@ -513,11 +515,6 @@ def _is_value(column: Column) -> bool:
 
 def _is_time(column: Column) -> bool:
     return measured(column.key, column.units, lambda: column.values).canonical == "step_time_s"
-
-
-def _is_in_seconds(column: Column) -> bool:
-    """Whether a unit of time stands behind every number, or in the name."""
-    return len(column.units) == 1 and seconds_in(column.key, next(iter(column.units))) is not None
 
 
 def _varies(columns: list[Column]) -> bool:

@@ -97,7 +97,7 @@ _WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
 _GLUED = lazily(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
 #: What stands before a time that no word names: a mark or blanks, behind words perhaps that a comma ends.
 _MARKED = lazily(r"(?:^|[,;])[^\w\x01-\x04]+$")
-_TIMES = ("s", "ms", "sec", "secs", "seconds", "сек", "мс", "秒", "초")
+_TIMES = ("s", "ms", "sec", "secs", "seconds", "min", "mins", "minutes", "сек", "мс", "秒", "초")
 #: A quantity and its counter before a value: `Train loss 2500 nan`.
 _COUNTED_NAN = lazily(r"(?P<key>[A-Za-z_]\w*) \d+$")
 #: Behind a word that ends a sentence another one begins.
@@ -431,7 +431,14 @@ def key_of(before: str) -> str:
         words = words[:-1]
     if len(words) == 1 or " ".join(words).lower() in table():
         return " ".join(words)
+    return _without_fillers(words)
+
+
+def _without_fillers(words: list[str]) -> str:
+    """What stands behind the last filler word; of `time for epoch`, which counts none, the first."""
     stops = [i for i, word in enumerate(words) if word.lower() in _STOP]
+    if stops and _is_counter_name(words[-1]) and is_duration(words[0]):
+        return words[0]  # `time for epoch: 12.1` counts none
     return " ".join(words[stops[-1] + 1 :] if stops and stops[-1] + 1 < len(words) else words)
 
 

@@ -23,7 +23,12 @@ def last_word(key: str) -> str:
 
 def _counts_steps(column: Column) -> bool:
     names = (last_word(column.key), column.key.lower().replace(" ", "_"))
-    named = not column.optional and not column.role and any(stands_for("counter_of_steps", name) for name in names)
+    named = (
+        not column.optional
+        and not column.role
+        and not _is_rate(column)
+        and any(stands_for("counter_of_steps", name) for name in names)
+    )
     return named and all(v.is_integer() for v in column.values)
 
 
@@ -31,7 +36,12 @@ def _counts_epochs(column: Column) -> bool:
     """Whether a column is named as epochs are; one letter names epochs only where it counts, as an epsilon does not."""
     word = last_word(column.key)
     told = len(word) > 1 or (all(value.is_integer() for value in column.values) and grows(column))
-    return told and not column.optional and stands_for("counter_of_epochs", word)
+    return told and not column.optional and not _is_rate(column) and stands_for("counter_of_epochs", word)
+
+
+def _is_rate(column: Column) -> bool:
+    """Whether the key is a unit behind the number that divides one by another: `ex/s`, `sec/epoch`."""
+    return "/" in column.behind
 
 
 def roles_of(columns: Sequence[Column]) -> dict[str, str]:

@@ -1087,6 +1087,9 @@ def times_of(form: str) -> list[tuple[str, float]]:
         ("[에폭 {n}/40] 학습손실={v} 소요시간={t}초", 1.0),
         ("эпоха {n} потери {v} затрачено {t} сек", 1.0),
         ("step {n} loss {v} latency {t}ms", 0.001),
+        ("ep {n} loss={v} ({t}.25 sec/epoch)", 1.0),
+        ("ep {n} loss={v} ({t}.25 ms/epoch)", 0.001),
+        ("epoch {n} | loss {v} | 0.{t} min", 60.0),
     ],
 )
 def test_the_only_time_of_a_record_is_that_of_its_step_whatever_it_is_called(form: str, scale: float) -> None:
@@ -1128,6 +1131,7 @@ def test_a_number_without_a_name_is_a_time_behind_a_comma_and_no_wait_is_that_of
         ("шаг {n} потери {v} скорость {t}.2 ит/сек", "it/s"),
         ("第{n}轮 损失 {v} 速度 {t}.5张/秒", "img/s"),
         ("step {n} loss {v} speed {t}.5 rays/s", "rays/s"),
+        ("epoch {n} loss {v} {t} ex/s", "ex/s"),
     ],
 )
 def test_a_rate_in_another_language_is_known_by_its_unit(form: str, name: str) -> None:
@@ -1138,3 +1142,22 @@ def test_a_rate_in_another_language_is_known_by_its_unit(form: str, name: str) -
 def test_a_save_that_names_a_number_gives_no_step_to_the_records_of_later_epochs() -> None:
     lines = [f"epoch: {n} loss: {2 / n}" + "\nsaving model_20.pt" * (n == 20) for n in range(1, 41)]
     assert read([one for line in lines for one in line.split("\n")])["step"].to_list() == [*range(1, 41)]
+
+
+def test_the_unit_of_a_rate_counts_nothing() -> None:
+    lines = [f"epoch {n} loss {3 - n / 20} {500 + n * 7 % 5} ex/s" for n in range(1, 41)]
+    assert read(lines).filter(pl.col("name") == "loss")["step"].to_list() == [*range(1, 41)]
+    lines = [f"iter {10 * n} loss {3 - n / 20} {12 + n * 7 % 5}.5 sec/epoch" for n in range(1, 41)]
+    assert read(lines)["epoch"].drop_nulls().to_list() == []
+
+
+def test_the_time_for_an_epoch_is_no_epoch() -> None:
+    lines = [f"epoch {n}\ntrain_loss tensor({2 / n})\ntime for epoch: {12 + n * 7 % 5}.1" for n in range(1, 31)]
+    told = read([one for line in lines for one in line.split("\n")])
+    assert told.filter(pl.col("name") == "time")["step"].to_list() == [*range(1, 31)]
+
+
+def test_a_number_before_a_loss_of_one_letter_counts_though_the_loss_never_rises() -> None:
+    assert read([f"{n:4d} L={2 / n} t_fwd={n * 7 % 5}.5" for n in range(1, 31)])["step"].unique().sort().to_list() == [
+        *range(1, 31)
+    ]
