@@ -286,12 +286,22 @@ def _read(line: str, row: tuple[Slot, ...]) -> tuple[str, ...]:
 
 
 def _once(signature: tuple[str, ...]) -> tuple[str, ...]:
-    """The keys of a line; where few of them stand twice (`best test acc` … `test acc`) beside a loss, the others."""
+    """The keys of a line; where few of them stand twice (`best test acc` … `test acc`) beside a loss, the others.
+
+    A counter that begins the line counts it, though that of the best stands behind: `(best 0.3 at epoch 4)`.
+    """
     twice = {key for key, count in Counter(signature).items() if count > 1}
-    kept = tuple(key for key in signature if key not in twice)
+    head = [key for key in signature[:1] if key in twice and _counts(key)]
+    kept = (*head, *(key for key in signature if key not in twice))
+    twice -= {*head}
     if twice and not (len(twice) < len(kept) > _MOST_TWICE and any(stands_for("printed_loss", key) for key in kept)):
         return ()
     return kept
+
+
+def _counts(key: str) -> bool:
+    word = last_word(key.removesuffix(_OVER))
+    return stands_for("counter_of_steps", word) or stands_for("counter_of_epochs", word)
 
 
 def _signature(row: tuple[Slot, ...]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = (
     r"(?:%| ?[kKMGT]i?B(?:/s)?| ?[KMG]o\b|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x| ?[a-z]+/s(?:ec)?"
     r"| ?[^\W\d_]{1,8}/(?:\u0441(?:\u0435\u043a)?|秒|초)"
-    r"| ?(?:m?s|secs?|seconds|min(?:s|utes)?|hours?|hrs?|м?сек|мс|毫秒|秒|초)| ?dB|°C|k?W|[kMG]?Hz|px|it\b)"
+    r"| ?(?:m?s|m?sn|secs?|seconds|min(?:s|utes)?|hours?|hrs?|м?сек|мс|毫秒|秒|초)| ?dB|°C|k?W|[kMG]?Hz|px|it\b)"
 )
 #: What a bar without an end counts: `400it [00:12, 3.2it/s, loss=0.5]`.
 _COUNTED_UNIT = "it"
@@ -97,7 +97,7 @@ _WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
 _GLUED = lazily(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
 #: What stands before a time that no word names: a mark or blanks, behind words perhaps that a comma ends.
 _MARKED = lazily(r"(?:^|[,;])[^\w\x01-\x04]+$")
-_TIMES = ("s", "ms", "sec", "secs", "seconds", "min", "mins", "minutes", "сек", "мс", "秒", "초")
+_TIMES = ("s", "ms", "sec", "secs", "seconds", "min", "mins", "minutes", "sn", "msn", "сек", "мс", "秒", "초")
 #: A quantity and its counter before a value: `Train loss 2500 nan`.
 _COUNTED_NAN = lazily(r"(?P<key>[A-Za-z_]\w*) \d+$")
 #: Behind a word that ends a sentence another one begins.
@@ -199,6 +199,12 @@ def _is_word(line: str, found: re.Match[str]) -> bool:
     return before[-1:].isalnum() and not is_named and not (behind is not None and names_a_metric(behind["key"]))
 
 
+def _is_share(line: str, found: re.Match[str], before: _Place) -> bool:
+    """Whether a percentage stands behind the stroke, as a score beside a loss: `2.31/10.4%`."""
+    parts = found["number"] or "", line[before.begin : before.end]
+    return found["unit"] == "%" and before.slot.unit != "%" and all("." in part for part in parts)
+
+
 def _is_site(line: str, found: re.Match[str]) -> bool:
     """The line of code that printed it, behind its module and function: `__main__:train:57 - step 3`."""
     return (
@@ -281,7 +287,9 @@ def _places(line: str) -> tuple[_Place, ...]:
             continue
         before = _before(line, tuple(pieces))
         unit = "s" if clocked else (found["unit"] or "").strip()
-        slot = Slot("", "", unit, before, bool(places) and before.strip() in _OVER)
+        slot = Slot(
+            "", "", unit, before, bool(places) and before.strip() in _OVER and not _is_share(line, found, places[-1])
+        )
         ordinal = _counted_as(before) if _ORDINAL.search(earlier) else ""
         if ordinal:
             last = places.pop()

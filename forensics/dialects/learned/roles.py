@@ -87,6 +87,8 @@ def _step_role(column: Column, epoch: Column | None) -> str:
             i for i, (a, b) in enumerate(pairwise(epoch.values), 1) if b < a
         }  # the next fold, or a job that began again
         within = [i for i in falls if i not in anew]
+        if within and len(turns) == len(values) - 1 > 1:
+            return ""  # of one record an epoch no batch begins anew: a patience
         if within and (all(i in turns for i in within) or _begins_with(turns, falls)):
             return "iter"
         is_inner = stands_for("counter_within_an_epoch", last_word(column.key)) or bool(column.maxima)

@@ -1161,3 +1161,11 @@ def test_a_number_before_a_loss_of_one_letter_counts_though_the_loss_never_rises
     assert read([f"{n:4d} L={2 / n} t_fwd={n * 7 % 5}.5" for n in range(1, 31)])["step"].unique().sort().to_list() == [
         *range(1, 31)
     ]
+
+
+def test_a_counter_that_begins_a_line_counts_it_though_that_of_the_best_stands_behind() -> None:
+    form = "pass {n}: loss {v}, there {w} (best {w} at pass {b}, {bad} of 8 without gain)"
+    lines = [form.format(n=n, v=2 / n, w=3 / n, b=n - n % 4, bad=n % 4) for n in range(1, 31)]
+    assert read(lines).filter(pl.col("name") == "loss")["step"].to_list() == [*range(1, 31)]
+    twice = [f"loss {2 / n} width {n} width {n + 1}" for n in range(1, 31)]
+    assert learn(twice) is None

@@ -159,6 +159,8 @@ def test_a_counter_may_be_glued_to_its_name(line: str, keys: list[str]) -> None:
         ("step 4 loss 3 (1.2s, 3.4s)", ["step", "loss", "time", ""]),
         ("step 4 loss 3 12.1s", ["step", "loss", "time"]),
         ("waited 3 ms for a batch, 12.1 ms on it", ["waited", "time"]),
+        ("loss 2.31/10.4%", ["loss", ""]),
+        ("dönem 4 süre 1.07 sn", ["dönem", "süre"]),
         ("waited 3 ms for a batch of 12.1 ms", ["waited", "batch"]),
         ("step 4 loss 3 | 12.1 s/step", ["step", "loss", "s/step"]),
         ("step 4 loss 3 (12.1%)", ["step", "loss", ""]),
@@ -172,3 +174,11 @@ def test_the_thread_and_the_line_of_code_in_a_lead_of_glog_are_no_numbers() -> N
     line = "I0102 03:04:05.678901 140093 loop.py:18] [740] loss=0.5, lr=0.1"
     assert [(slot.key, slot.text) for slot in slots(line)] == [("", "740"), ("loss", "0.5"), ("lr", "0.1")]
     assert [slot.text for slot in slots("J0102 03:04:05.678901 140093 loop.py:18] loss=0.5")][:2] == ["140093", "18"]
+
+
+@pytest.mark.parametrize(
+    ("line", "over"),
+    [("trn 2.31/10.4%", False), ("trn 23/100%", True), ("trn 2.3/10.4", True)],
+)
+def test_a_percentage_behind_a_fraction_is_no_plan_of_it(line: str, over: bool) -> None:
+    assert slots(line)[1].over is over
