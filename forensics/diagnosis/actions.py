@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from forensics.action import Action, Setting
 from forensics.analyses.memory.series import MEANINGS
+from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.snapshots.per_device import snapshots
 from forensics.case.backend import backend
 from forensics.case.checkpoints import known
@@ -46,6 +47,8 @@ _HOST_FAMILY = "host_memory"
 _UNKNOWN = "unknown"
 #: Finite losses from which on a number was lost on the course and not at once.
 _LATER = 2
+#: A first loss above it is no learning rate's doing: a sum over a text, an image or a clip stays below it.
+_VAST_LOSS = 1e4
 
 
 class Situation(Struct, frozen=True):
@@ -179,6 +182,7 @@ def _situation(
         "library": raised_in(raised) if raised is not None else "",
         "died_in": short_frame(native[0]) if native else "",
         "died_below": own_call if own_call != next(iter(native), "") else "",
+        "vast_loss": _vast_loss(run) if before == 1 else "",
         "show_nan": next((one.nan.show for one in trainers(run) if one.nan.show), ""),
     }
     fixing = line or row_for(verdict.cause)
@@ -216,6 +220,13 @@ def _situation(
         values=MappingProxyType(values),
         names=tuple(metric_names(run)["raw_name"].drop_nulls().unique(maintain_order=True).to_list()),
     )
+
+
+def _vast_loss(run: Run) -> str:
+    """The first loss of a run that is lost, where it is too large for any fresh model; else empty."""
+    found = nan_onset(run)
+    first = found.first_loss if found is not None else None
+    return f"{first:g}" if first is not None and first > _VAST_LOSS else ""
 
 
 def _raised(run: Run, lead: Finding | None) -> Failure | None:

@@ -27,7 +27,8 @@ the finding names itself, `{library}` the package that raised it, `{frame}` the 
 installed package of that frame, `{statement}` what it was about to do, `{own}` the program's own frame that led
 there, `{look}` what to look at in the part of the program that raised it, `{look_there}` the same where the frames
 tell that part, `{died_in}` the call in which native code died and `{died_below}` the program's own above it,
-`{installs}` the package that brings a module, `{show_nan}` the setting with which the trainer's log shows NaN; the
+`{installs}` the package that brings a module, `{vast_loss}` a first loss that is too large for
+any fresh model, `{show_nan}` the setting with which the trainer's log shows NaN; the
 named groups of the error line's pattern are values, too. A part in brackets is left out where a value in it is not
 known: `the batch[ of step {step}]`.
 """

@@ -67,6 +67,12 @@ class NanOnset(Struct, frozen=True):
         row = self.first.row
         return Onset(step=self.step, t_ns=row["t_ns"], rank=row["rank"], step_lo=self.clean_step)
 
+    @property
+    def first_loss(self) -> float | None:
+        """The first finite loss of the rows around it."""
+        losses = self.rows.filter((pl.col("role") == "loss") & ~pl.col("bad"))["value"]
+        return None if losses.is_empty() else float(losses[0])
+
     def clean_before(self, step: int | None) -> int | None:
         """The last clean step below another one, where something else was lost first."""
         return None if self.clean_step is None or step is None else min(self.clean_step, step - 1)

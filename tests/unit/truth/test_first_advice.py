@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forensics.model import Confidence, Outcome, Shape
-from tests.unit.truth._runs import TRACEBACK, judged, said, shape
+from tests.unit.truth._runs import TRACEBACK, falling, judged, said, shape
 
 CRASH = (Outcome.FAILED, Shape.CRASH)
 INSTALLED = "/opt/env/lib/python3.11/site-packages"
@@ -519,3 +519,84 @@ def test_the_call_in_which_native_code_died_is_that_of_the_rank_that_the_launche
     verdict = judged(tmp_path, files).verdict
     assert verdict.culprits == (2,)
     assert verdict.actions[0].text.startswith("Look at /opt/run/mill.py:3 in grind")
+
+
+@pytest.mark.parametrize(("loss", "first"), [("10001", "Find out why the loss was 10001"), ("10000", "Lower the")])
+def test_a_vast_first_loss_is_asked_for_before_the_learning_rate(tmp_path: Path, loss: str, first: str) -> None:
+    lines = [f"step 1 | loss: {loss} | lr: 0.01", *(f"step {at} | loss: nan | lr: 0.01" for at in range(2, 9))]
+    verdict = said(tmp_path, lines)
+    assert verdict.cause == "from_start"
+    assert verdict.actions[0].text.startswith(first)
+
+
+MISSED = "heartbeat timeout. This indicates that the remote task has failed, got preempted, or crashed unexpectedly."
+AGENT = "2031-11-15 16:03:15.140058: {of} external/xla/xla/pjrt/distributed/client.h:75] {words}"
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("Terminating process because the coordinator detected missing heartbeats.", "peer_gone"),
+        ("The process group is not what it was.", "native_check"),
+    ],
+)
+def test_a_process_that_ends_because_a_peer_is_silent_is_no_fault_of_its_library(
+    tmp_path: Path, words: str, cause: str
+) -> None:
+    lines = [
+        AGENT.format(of="E", words=f"/job:jax_worker/replica:0/task:37 {MISSED}"),
+        AGENT.format(of="F", words=words),
+    ]
+    verdict = said(tmp_path, lines)
+    assert verdict.cause == cause
+    assert (verdict.onset.rank == 37) is (cause == "peer_gone")
+
+
+@pytest.mark.parametrize(("trained", "first"), [((), "See first that every"), (falling(1, 9), "Look for the ranks")])
+def test_who_never_came_before_training_may_never_have_been_started(
+    tmp_path: Path, trained: tuple[str, ...], first: str
+) -> None:
+    away = [f"/job:jax_worker/replica:0/task:{rank}" for rank in (1, 2)]
+    late = "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Timed out task names:"
+    verdict = said(tmp_path, [*trained, *TRACEBACK, late, *away])
+    assert verdict.cause == "never_entered"
+    assert verdict.actions[0].text.startswith(first)
+
+
+@pytest.mark.parametrize(("last", "waits"), [("", True), ("[LightGBM] [Info] Connected to rank 5", False)])
+def test_a_peer_that_does_not_answer_at_the_end_of_a_log_is_waited_for(
+    tmp_path: Path, last: str, *, waits: bool
+) -> None:
+    tries = [f"[LightGBM] [Warning] Connecting to rank 5 failed, waiting for {ms} milliseconds" for ms in (200, 260)]
+    verdict = said(tmp_path, [*tries, *filter(None, [last]), *(falling(1, 30, "[{at}] l2: {loss}") if last else ())])
+    assert (verdict.cause == "rendezvous_failed") is waits
+
+
+@pytest.mark.parametrize(
+    ("below", "cause"), [("perform_actual_validation", "pool_worker_died"), ("results_loop", "loader_worker_died")]
+)
+def test_a_lost_process_that_writes_predictions_is_no_data_loader(tmp_path: Path, below: str, cause: str) -> None:
+    lost = "RuntimeError: Some background workers are no longer alive"
+    verdict = said(tmp_path, [*falling(1, 20), *TRACEBACK, *frame(below), lost])
+    assert verdict.cause == cause
+    assert ("num_workers=0" in "".join(action.text for action in verdict.actions)) is (cause == "loader_worker_died")
+
+
+@pytest.mark.parametrize(
+    ("runs", "asked"), [("_bootstrap", "in the process that started this one"), ("main", "a column")]
+)
+def test_a_key_that_a_started_process_lacks_is_looked_for_in_the_one_that_started_it(
+    tmp_path: Path, runs: str, asked: str
+) -> None:
+    place = "/usr/lib/python3.11/multiprocessing/process.py" if runs == "_bootstrap" else "run.py"
+    verdict = said(tmp_path, [TRACEBACK[0], *frame(runs, place), *frame("turn", "mill.py"), "KeyError: 'grain'"])
+    assert asked in verdict.actions[0].text
+
+
+def test_what_a_library_refuses_names_the_call_of_the_program(tmp_path: Path) -> None:
+    words = "RuntimeError: stft requires the return_complex parameter be given"
+    inner = frame("stft", f"{INSTALLED}/torch/functional.py")
+    assert (
+        "called at mel.py:4 in spectrogram"
+        in said(tmp_path, [TRACEBACK[0], *frame("spectrogram", "mel.py"), *inner, words]).actions[0].text
+    )
