@@ -29,7 +29,7 @@ MOST_LINES, COLUMNS = 3, 68
 #: First words that name no change: a command of ours says nothing of what is wrong.
 EMPTY_WORDS = ("forensics", "profile", "debug", "investigate")
 #: Values that a text may ask for.
-VALUES = {"run", "step", "rank", "ranks", "checkpoint", "saved", "next", "fix", "library", "show_nan"}
+VALUES = {"run", "step", "rank", "ranks", "checkpoint", "saved", "next", "fix", "library", "show_nan", "vast_loss"}
 #: And those of an error that was raised, which may not be known.
 OF_ERRORS = {"frame", "package", "statement", "own", "installs", "look", "look_there", "died_in", "died_below"}
 

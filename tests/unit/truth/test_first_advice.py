@@ -600,3 +600,51 @@ def test_what_a_library_refuses_names_the_call_of_the_program(tmp_path: Path) ->
         "called at mel.py:4 in spectrogram"
         in said(tmp_path, [TRACEBACK[0], *frame("spectrogram", "mel.py"), *inner, words]).actions[0].text
     )
+
+
+CHILD = "/usr/lib/python3.11/multiprocessing"
+
+
+@pytest.mark.parametrize(
+    ("place", "function", "raised", "advice"),
+    [
+        (
+            f"{CHILD}/connection.py",
+            "_recv",
+            "ConnectionResetError: [Errno 104] Connection reset by peer",
+            "Look for the ch",
+        ),
+        ("client.py", "_recv", "ConnectionResetError: [Errno 104] Connection reset by peer", "Start it again"),
+        (
+            f"{CHILD}/spawn.py",
+            "_main",
+            "EOFError: Ran out of input",
+            "Look above for the error of the process that star",
+        ),
+        ("weights.py", "_main", "EOFError: Ran out of input", "Download that file again"),
+        ("client.py", "_recv", "TimeoutError: [Errno 110] Connection timed out", "Start it again"),
+        ("save.py", "save", "OSError: [Errno 22] Invalid argument", "Look at the path and the size"),
+        ("save.py", "save", "ValueError: Invalid argument: mill", "Compare the name in the message"),
+        (
+            "load.py",
+            "load",
+            "RuntimeError: unexpected EOF, expected 1234 more bytes. The file",
+            "Download that file again",
+        ),
+        ("run.py", "step", "RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR", "Look whether the device is full"),
+        ("run.py", "step", "InternalError: Could not create cudnn handle", "Leave the device room for cuDNN"),
+        ("run.py", "step", "ValueError: setting an array element with a sequence.", "Print the lengths"),
+        (
+            "run.py",
+            "step",
+            "RuntimeError: Trying to create tensor with negative dimension -4",
+            "Find what came out empty",
+        ),
+        ("run.py", "step", "errors_impl.CancelledError: RecvAsync is cancelled.", "Look for the error before"),
+    ],
+)
+def test_words_with_several_causes_are_told_apart_by_frame_or_kind(
+    tmp_path: Path, place: str, function: str, raised: str, advice: str
+) -> None:
+    verdict = said(tmp_path, [*falling(1, 20), TRACEBACK[0], *frame(function, place), raised])
+    assert verdict.actions[0].text.startswith(advice)
