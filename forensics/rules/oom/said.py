@@ -13,7 +13,7 @@ from forensics.case.errors.kinds import Weight, attributes
 from forensics.case.errors.timeline import in_order, is_before
 from forensics.case.last_steps import last_step
 from forensics.case.settings import OFF, stated
-from forensics.knowledge.causes import is_kind
+from forensics.knowledge.causes import causes, is_kind
 from forensics.knowledge.errors import table, telling
 from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
@@ -48,17 +48,18 @@ def log_says_oom(run: Run) -> Findings:
     onset = onset_of(run, first)
     tried = _TRIED.search(first.quote) or _TRIED.search(first.message)
     host = bool(_of_host(first)) and not tried
-    memory = "host memory" if host else "GPU memory"
+    cause = _of_host(first) if host else "gpu_out_of_memory"
+    deed = causes()[cause].deed or f"ran out of {'host' if host else 'GPU'} memory"
     size = f" (tried to allocate {tried[1]})" if tried else ""
     phase = next((_IN_PHASE[m.phase] for m in fatal(run) if m.source == first.source and m.phase in _IN_PHASE), "")
     shown = evidence_of(found)
     yield log_says_oom.finding(
-        f"{who(first.rank)} ran out of {memory}{phase}{size}{when(onset)}",
+        f"{who(first.rank)} {deed}{phase}{size}{when(onset)}",
         "the log says so, and no later step of that rank was logged",
         (replace(shown[0], apart=phase), *shown[1:]),
         onset,
         culprits=ranks_of(_named(found)),
-        cause=_of_host(first) if host else "gpu_out_of_memory",
+        cause=cause,
         causal="symptom" if not host and any(died_of(run)) else "root",
         numbers={"messages": len(found)},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from forensics.analyses.rl.ranges import Persistence, judge, rewards_of, risen
 from forensics.analyses.rl.series import rl_series
+from forensics.case.settings import settings
 from forensics.knowledge.ranges import ranges
 from forensics.rules.kit import Findings, Onset, Run, Severity, proof, rule
 from forensics.rules.rl._words import finding_of, outside_of
@@ -51,6 +52,9 @@ def coarse_logging(run: Run) -> Findings:
     if longest is None or longest.rows.height < _RECORDS:
         return
     every = longest.rows["at"].drop_nulls().unique().sort().diff().median()
+    stated = settings(run).get("logging_interval")
+    if every is None and stated is not None and stated.value.isdigit():  # records that name no step
+        every = int(stated.value)
     if not isinstance(every, int | float) or every <= 1:
         return
     first = longest.rows.row(0, named=True)

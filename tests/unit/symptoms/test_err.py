@@ -273,7 +273,9 @@ def test_a_request_that_no_machine_could_serve_is_a_wrong_size_and_no_small_host
         if native
         else TRACEBACK + "RuntimeError: "
     )
-    assert report(written(tmp_path, {"train.log": STEPS + head + words})).verdict.cause == cause
+    verdict = report(written(tmp_path, {"train.log": STEPS + head + words})).verdict
+    assert verdict.cause == cause
+    assert ("ran out of host memory" in verdict.headline) is (cause == "host_out_of_memory")
 
 
 @pytest.mark.parametrize(

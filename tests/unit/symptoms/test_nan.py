@@ -128,8 +128,10 @@ RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.
 GOOD = steps(60, loss=LOSS, gnorm=spread(0.5))
 
 
-def test_the_first_layer_that_a_hook_names_is_where_it_began(tmp_path: Path) -> None:
-    run = written(tmp_path, {"train.log": GOOD + HOOKS + "step=61 loss=nan gnorm=nan\nstep=62 loss=nan gnorm=nan\n"})
+@pytest.mark.parametrize("counted", [False, True])
+def test_the_first_layer_that_a_hook_names_is_where_it_began(tmp_path: Path, *, counted: bool) -> None:
+    hooks = HOOKS.replace("False", "0").replace("True", "4096") if counted else HOOKS
+    run = written(tmp_path, {"train.log": GOOD + hooks + "step=61 loss=nan gnorm=nan\nstep=62 loss=nan gnorm=nan\n"})
     verdict = report(run).verdict
     assert (verdict.cause, verdict.onset.step) == ("named_operation", 61)
     text = told(run)

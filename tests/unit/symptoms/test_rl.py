@@ -221,3 +221,12 @@ def test_a_chart_of_one_run_prints_the_names_of_its_metrics(tmp_path: Path, *, m
     text = "\n".join((",".join(f'"{name}"' for name in ("Step", *names)), *rows)) + "\n"
     said = told(written(tmp_path, {"chart.csv": text}))
     assert ("train/reward_std is 0 from step 0 on" in said) is not many
+
+
+@pytest.mark.parametrize(("interval", "coarse"), [(25, True), (1, False)])
+def test_of_records_that_name_no_step_the_settings_tell_how_rare_they_are(
+    tmp_path: Path, interval: int, *, coarse: bool
+) -> None:
+    lines = [f"{{'loss': 0.02, 'reward': 0.3{n}, 'entropy': 0.8, 'epoch': 0.{n:02d}}}\n" for n in range(9)]
+    files = {"train.log": "".join(lines), "config.yaml": f"{SETTINGS}logging_steps: {interval}\n"}
+    assert ("one record for every 25 steps" in told(written(tmp_path, files))) is coarse

@@ -640,6 +640,8 @@ CHILD = "/usr/lib/python3.11/multiprocessing"
             "RuntimeError: Trying to create tensor with negative dimension -4",
             "Find what came out empty",
         ),
+        ("tar.py", "read", "tarfile.ReadError: ('unexpected end of data @ <Pipe ((')", "Fetch that shard by hand"),
+        ("tar.py", "read", "OSError: [Errno 5] Input/output error", "Check the storage of that host"),
         ("run.py", "step", "errors_impl.CancelledError: RecvAsync is cancelled.", "Look for the error before"),
     ],
 )
@@ -648,3 +650,16 @@ def test_words_with_several_causes_are_told_apart_by_frame_or_kind(
 ) -> None:
     verdict = said(tmp_path, [*falling(1, 20), TRACEBACK[0], *frame(function, place), raised])
     assert verdict.actions[0].text.startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("Non-OK-status: GpuLaunchKernel(Fill<D>, n) status: Internal: out of memory", "Read with how many MB TensorF"),
+        ("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB", "Halve the micro-batch"),
+    ],
+)
+def test_a_kernel_of_tensorflow_that_found_no_memory_is_asked_how_much_it_was_given(
+    tmp_path: Path, words: str, first: str
+) -> None:
+    assert said(tmp_path, [*falling(1, 9), words]).actions[0].text.startswith(first)
