@@ -57,6 +57,14 @@ def test_of_a_blow_up_with_clipping_at_one_the_learning_rate_comes_first_and_no_
     assert "clip" not in texts(found).lower()
 
 
+@pytest.mark.parametrize(
+    ("decay", "first"), [("0.4", "Lower the weight decay"), ("0.39", "Compare three learning rates")]
+)
+def test_a_plateau_is_laid_to_a_weight_decay_that_nobody_trains_with(decay: str, first: str) -> None:
+    found = told(finding(Shape.LEARNING, "plateau"), run_with(weight_decay=decay, lr="0.003"))
+    assert found[0].text.startswith(first)
+
+
 def test_bf16_is_advised_only_where_the_run_is_not_in_bf16() -> None:
     collapse = finding(Shape.NAN, "loss_scale_collapse")
     assert "bf16" in told(collapse)[0].text

@@ -552,17 +552,6 @@ def test_a_process_that_ends_because_a_peer_is_silent_is_no_fault_of_its_library
     assert (verdict.onset.rank == 37) is (cause == "peer_gone")
 
 
-@pytest.mark.parametrize(("trained", "first"), [((), "See first that every"), (falling(1, 9), "Look for the ranks")])
-def test_who_never_came_before_training_may_never_have_been_started(
-    tmp_path: Path, trained: tuple[str, ...], first: str
-) -> None:
-    away = [f"/job:jax_worker/replica:0/task:{rank}" for rank in (1, 2)]
-    late = "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Timed out task names:"
-    verdict = said(tmp_path, [*trained, *TRACEBACK, late, *away])
-    assert verdict.cause == "never_entered"
-    assert verdict.actions[0].text.startswith(first)
-
-
 @pytest.mark.parametrize(("last", "waits"), [("", True), ("[LightGBM] [Info] Connected to rank 5", False)])
 def test_a_peer_that_does_not_answer_at_the_end_of_a_log_is_waited_for(
     tmp_path: Path, last: str, *, waits: bool
