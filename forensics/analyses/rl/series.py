@@ -110,14 +110,6 @@ def preference_series(run: Run) -> tuple[RlSeries, ...]:
     return _series(run, named.filter(pl.col("quantity") == "chosen_logps")) if named.height else ()
 
 
-def true_reward_series(run: Run) -> tuple[RlSeries, ...]:
-    """Give what the reward should measure, where a run measures that, too, and the rewards that it trains on."""
-    named = _printed(run)
-    has_truth = (pl.col("quantity") == "true_reward").any()
-    paid = pl.col("quantity").is_in(["true_reward", "proxy_reward", "reward"])
-    return _series(run, named.filter(paid & has_truth)) if named.height else ()
-
-
 def _series(run: Run, wanted: pl.DataFrame) -> tuple[RlSeries, ...]:
     if not wanted.height:
         return ()

@@ -152,9 +152,9 @@ def _has_reached(run: Run, life: Life, after: Life) -> bool:
     if frames is None:
         return False
     done = dict(frames.group_by("plan").agg(pl.col("done").max()).collect().iter_rows())
-    reached = [replace(c, done=done[c.plan]) for c in own if c.plan in done]
-    nearest = min((abs(c.done - life.last) for c in reached), default=0)
-    return any(c.is_reached for c in reached if abs(c.done - life.last) == nearest)
+    apart = {c.plan: abs(done[c.plan] - life.last) for c in own if c.plan in done}
+    nearest = (c for c in own if c.plan in apart and apart[c.plan] == min(apart.values()))
+    return any(replace(c, done=done[c.plan]).is_reached for c in nearest)
 
 
 def _has_finished(ends: Marks, edge: Boundary) -> bool:

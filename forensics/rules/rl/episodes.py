@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from forensics.analyses.rl.episodes import Episodes, fall_of, is_stuck
-from forensics.analyses.rl.ranges import risen
-from forensics.analyses.rl.series import RlSeries, episode_series, true_reward_series
+from forensics.analyses.rl.series import RlSeries, episode_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Findings, Run, at_step, number, onset_at, proof, rule
 from forensics.stats.spread import median
@@ -20,9 +19,7 @@ def episode_reward_falls(run: Run, cfg: Episodes) -> Findings:
     every = episode_series(run)
     stuck = [s for s in every if s.quantity == "entropy" and is_stuck(s, cfg)]
     own = replace(cfg, lost=cfg.stuck) if stuck else cfg
-    paid = true_reward_series(run)
-    earned = [s for s in (*every, *paid) if s.quantity in {"episode_reward", "true_reward"}]
-    falls = [fall for s in earned if (fall := fall_of(s, own)) is not None]
+    falls = [fall for s in every if s.quantity == "episode_reward" and (fall := fall_of(s, own)) is not None]
     fall = max(falls, key=lambda fall: fall.series.finite.height, default=None)
     if fall is None:
         return
@@ -33,11 +30,9 @@ def episode_reward_falls(run: Run, cfg: Episodes) -> Findings:
     told = "".join(
         f"; {s.raw_name} is {number(median(s.finite['value'].tail(cfg.many)))} ({words})" for s, words in far[:1]
     )
-    exploits = fall.series.quantity == "true_reward" and risen(s for s in paid if s.quantity != "true_reward")
     how = "after it had risen" if fall.rose else "and was not higher before"
     yield episode_reward_falls.finding(
-        f"{name} fell from {number(fall.best)} to {number(fall.last)} from {at_step(start['at'])} on"
-        + " while the reward that is trained on rose" * bool(exploits),
+        f"{name} fell from {number(fall.best)} to {number(fall.last)} from {at_step(start['at'])} on",
         f"it stays down over the last of {rows.height} records, {how}{told}",
         proof(
             start,
@@ -47,7 +42,7 @@ def episode_reward_falls(run: Run, cfg: Episodes) -> Findings:
         ),
         onset_at(start, before["at"] if fall.onset else None),
         confidence="medium" if rows.height >= cfg.many else "low",
-        cause="reward_hacking" if exploits else _CAUSES[far[0][0].quantity] if far else "episode_reward_falls",
+        cause=_CAUSES[far[0][0].quantity] if far else "episode_reward_falls",
         numbers={"best": fall.best, "last": fall.last, "records": rows.height},
     )
 
