@@ -330,9 +330,9 @@ _OF_RECORDS = ("metrics", "progress")
 def finish(frame: pl.DataFrame) -> pl.DataFrame:
     """Fill `step`: printed, else `(epoch - first) * batches + batch`, else the epoch, else the last one before.
 
-    `first` is 0 where an epoch 0 is printed and 1 elsewhere; a batch counter without an epoch starts a new epoch where
-    it falls. A line that names only an epoch takes the last step before it when other lines count finer; one of an
-    epoch that is over, as in a table at the end, the last step of that epoch.
+    Epochs in parts (`1.35`) are none. `first` is 0 where an epoch 0 is printed and 1 elsewhere; a batch counter without
+    an epoch starts a new epoch where it falls. A line that names only an epoch takes the last step before it when other
+    lines count finer; one of an epoch that is over, as in a table at the end, the last step of that epoch.
     """
     if not frame["step"].null_count():
         return frame
@@ -349,10 +349,10 @@ def finish(frame: pl.DataFrame) -> pl.DataFrame:
     alone = not (frame["seq"].diff() == 0).any()  # else a line was read in two ways, of which one may know the step
     same_line = [] if alone and frame["seq"].is_sorted() else [pl.col("step").max().over("seq")]
     frame = frame.with_columns(step=pl.coalesce(pl.col("step"), *same_line, fine)).drop("_turn")
-    counted = frame.filter(pl.col("meaning").is_in(_OF_RECORDS))["step"]
-    if counted.null_count() == counted.len():
-        whole = pl.col("epoch").is_not_nan() & (pl.col("epoch") == pl.col("epoch").floor())
-        own = pl.when(whole).then(pl.col("epoch").cast(pl.Int64, strict=False))
+    records = frame.filter(pl.col("meaning").is_in(_OF_RECORDS))
+    in_parts = not (records["epoch"].drop_nulls().drop_nans() % 1 == 0).all()  # of an epoch, which no step is
+    if records["step"].null_count() == records.height and not in_parts:
+        own = pl.when(pl.col("epoch").is_not_nan()).then(pl.col("epoch").cast(pl.Int64, strict=False))
         frame = frame.with_columns(step=pl.coalesce("step", own))  # a save may name an epoch, too
     step, epoch = pl.col("step"), pl.col("epoch")
     at = pl.when(step.is_not_null()).then(epoch).forward_fill()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 import pytest
@@ -119,3 +121,17 @@ def test_steps_that_are_all_printed_are_not_filled_and_one_that_is_missing_is() 
     assert finish(frame) is frame
     gap = frame.with_columns(step=pl.Series([4, None], dtype=pl.Int64))
     assert finish(gap)["step"].to_list() == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "steps"),
+    [
+        ([1.0, 2.0, 3.0], [1, 2, 3]),
+        ([0.98, 1.0, 1.02], [None, None, None]),
+        ([math.nan, 1.0, 2.0], [None, 1, 2]),
+    ],
+)
+def test_epochs_are_the_steps_of_records_that_name_whole_ones(epochs: list[float], steps: list[int | None]) -> None:
+    nothing = pl.Series([None] * 3, dtype=pl.Int64)
+    told = {"meaning": ["metrics"] * 3, "iter": nothing, "iters": nothing, "epoch": epochs}
+    assert finish(pl.DataFrame({"step": nothing, "seq": [0, 1, 2], **told}))["step"].to_list() == steps
