@@ -30,7 +30,7 @@ class Failure(Struct, frozen=True):
     and no entry of the program was left. Of `cleared`,
     `progress`: it was caught; `earlier`: it ended an earlier run in the same file; `finished`: the run's own success
     marker follows it; `recurring`: the program raised it again and again and printed on; `teardown`: it follows the
-    success marker; `freed`: a warning that was taken back.
+    success marker; `freed`: a later line, or its own, takes it back.
     """
 
     source: str

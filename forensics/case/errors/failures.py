@@ -56,7 +56,7 @@ def failures(run: Run) -> tuple[Failure, ...]:
     ended_by_itself = all(is_kind(f.cause, "ending") for f in found)
 
     def why(failure: Failure) -> str:
-        if failure.at < taken_back.get((failure.source, failure.code), -1):
+        if failure.at <= taken_back.get((failure.source, failure.code), -1):
             return "freed"
         sent_by_launcher = failure.weight == Weight.STOP and died_first and failure.rank not in died_first
         if sent_by_launcher or ended_by_itself:  # an error that ended the program would stand above

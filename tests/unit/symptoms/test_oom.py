@@ -468,3 +468,20 @@ def test_an_error_without_a_time_has_that_of_the_last_record_before_it(tmp_path:
     begins = "[rank0]:[titan] 2031-05-06 07:00:00,000 - root - INFO - Training starts at step 1\n"
     (lead,) = [f for f in rank_3_ran_out(begins + titan(120, 0.0), tmp_path).findings if f.rule.startswith("OOM001")]
     assert lead.onset.t_ns == 1_935_818_400_000_000_000  # 07:20:00, of step 120
+
+
+@pytest.mark.parametrize(
+    ("end", "dies"),
+    [
+        (" - trying batch 8 instead of 12", False),
+        (", reducing to batch 32 and retrying", False),
+        (". Try reducing the batch size", True),
+    ],
+)
+def test_an_error_whose_own_line_goes_on_with_a_smaller_batch_ends_no_run(
+    tmp_path: Path, end: str, *, dies: bool
+) -> None:
+    error = f"2022-08-14 10:00:01 | WARNING | RuntimeError: CUDA out of memory. Tried to allocate 2.40 GiB{end}\n"
+    unread = "".join(f"2022-08-14 10:00:{n:02} | INFO | c{n} is done\n" for n in range(2, 40))
+    verdict = report(written(tmp_path, {"detector.log": error + unread})).verdict
+    assert (verdict.outcome is Outcome.FAILED) is dies

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from forensics.knowledge.errors import by_id
 from forensics.model import Outcome, Shape
 from tests.unit.truth._runs import TRACEBACK, falling, judged, said, shape
 
@@ -258,7 +259,7 @@ BARE = "RuntimeError: DataLoader worker (pid 41) exited unexpectedly with exit c
 def test_the_advice_of_a_lone_line_is_that_of_its_own_row(tmp_path: Path) -> None:
     verdict = said(tmp_path, ["step 3 loss 2.5", BARE])
     assert verdict.cause == "loader_worker_died"
-    assert verdict.actions[0].text == "Run with no workers to see their own error."
+    assert verdict.actions[0].text == by_id()["dl-exited"].fix
 
 
 STACK = (

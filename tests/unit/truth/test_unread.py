@@ -22,7 +22,8 @@ HOROVOD = (
     ("lines", "culprits"),
     [
         ((HOROVOD, "Stalled ops:allreduce.grad_w1 [missing ranks: 3] "), (3,)),
-        ((HOROVOD, "Stalled ranks:", "2: [allreduce.grad/w1, allreduce.grad/w2 ...]"), ()),
+        ((HOROVOD, "Stalled ranks:", "2: [allreduce.grad/w1, allreduce.grad/w2 ...]"), (2,)),
+        ((HOROVOD, "Stalled ranks:", "2!: [allreduce.grad/w1]"), (2,)),  # so marked where it will be shut down
         (("Missing ranks:", "0: [metric.avg, loss.avg]", "1: [metric.avg]"), ()),
     ],
 )
