@@ -37,8 +37,9 @@ COARSEST = 0.1
 #: nothing that holds elsewhere, where it ends further above it than two seeds differ (Dodge et al. 2020: 1 to 5 %).
 _LOST, _WORSE = 2.0, 1.05
 _EVALUATIONS = 5
-#: A share of right answers is below this much of its first one where what the model knew at first is gone.
-_FORGOTTEN = 0.75
+#: A share of right answers is below this much of its first one where what the model knew at first is gone. Above one it
+#: is a percentage, unless a loss could have that value: that of a guess among 200,000 tokens (MLPerf logs one so).
+_FORGOTTEN, _LOSS_OF_A_GUESS = 0.75, 12.2
 #: A part of a loss may rise while the whole falls, and a generator's does where the other network wins: tenfold is no
 #: health. In a run that logs rewards a loss is of moving targets, and its level says nothing.
 _RISEN = 10.0
@@ -95,7 +96,8 @@ def _lost(run: Run) -> str | None:
             return f"{curve.raw_name} ended at {number(last)}, and began at {number(first)}"
     for score in eval_curves(run):
         first, last = float(score.values[0]), median_of(score.values[-MIN_LOSSES:])
-        if len(score.values) >= _EVALUATIONS and counts_right(score.name) and last < _FORGOTTEN * first:
+        is_share = counts_right(score.name) and not 1 < first <= _LOSS_OF_A_GUESS
+        if len(score.values) >= _EVALUATIONS and is_share and last < _FORGOTTEN * first:
             return f"{score.name} ended at {number(last)}, and began at {number(first)}"
     return _risen(run)
 

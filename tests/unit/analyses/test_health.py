@@ -122,6 +122,8 @@ def test_a_held_out_loss_that_ends_above_its_first_is_no_health(
     [
         ("knn_acc", [0.4, 0.35, 0.3, 0.29, 0.29], Outcome.CANNOT_SAY),
         ("knn_acc", [0.4, 0.35, 0.31, 0.301, 0.301], Outcome.HEALTHY),
+        ("knn_acc", [12.3, 9.0, 8.0, 7.0, 7.0], Outcome.CANNOT_SAY),
+        ("eval_acc", [12.1, 9.0, 8.0, 7.0, 7.0], Outcome.HEALTHY),  # a loss under this name, as MLPerf logs it
         ("knn_acc", [0.4, 0.35, 0.3, 0.29], Outcome.HEALTHY),  # too few evaluations
         ("knn_acc", [0.4, 0.35, 0.31, 0.31, 0.2], Outcome.HEALTHY),  # one bad evaluation
         ("val_precision", [1.0, 0.6, 0.5, 0.5, 0.6], Outcome.HEALTHY),  # of nearly nothing that was found at first

@@ -34,6 +34,8 @@ def test_a_key_of_a_result_names_a_task_and_a_metric_or_is_none(key: str, found:
         ("test/acc_top1", True),
         ("eval/reward_mean", True),
         ("val.pass@8", True),
+        ("valid_perplexity", False),
+        ("valid_code_perplexity", None),  # of the codes in use
         ("eval/samples", None),
         ("eval/lr", None),
     ],
