@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from forensics.dialects.stamps import DATED, OF_DAY, SINCE_START, TIME_OF_DAY, YEARLESS, Form
+from forensics.dialects.stamps import DATED, OF_DAY, SINCE_START, TIME_OF_DAY, Form
 from forensics.patterns import lazily
 
 _DAY_S, _DAY_NS = 86400, 86400 * 10**9
@@ -68,11 +68,10 @@ class Calendar(Struct, frozen=True):
 def calendar_of(year: int, parts: Sequence[tuple[int, bytes]], sample: Sequence[str]) -> Calendar:
     """Give the calendar of a log by parts of it, each with its place, and by some of its lines."""
     # most logs print no time that counts from the start, and need no look for a date
-    year = _year_of(parts, year) if _have(sample[:_LOOKED_AT], YEARLESS) else year
     is_timed = _have(sample[:_LOOKED_AT], (*SINCE_START, OF_DAY))
     is_dated = is_timed and _have(sample[:: len(sample) // _MOST_LINES + 1], DATED)
     is_undated = is_timed and not is_dated and not any(_DATED.search(part) for _, part in parts)
-    return Calendar(year, clock_of(parts, is_undated=is_undated), is_undated)
+    return Calendar(_year_of(parts, year), clock_of(parts, is_undated=is_undated), is_undated)
 
 
 def _year_of(parts: Sequence[tuple[int, bytes]], year: int) -> int:

@@ -35,6 +35,4 @@ FORMS = tuple(
 #: Those that say when a line was printed, and those that say how long after the start.
 DATED = tuple(form for form in FORMS if form.spelled != ELAPSED)
 SINCE_START = tuple(form for form in FORMS if form.spelled == ELAPSED)
-#: Those that print no year.
-YEARLESS = tuple(form for form in FORMS if not form.year)
 OF_DAY = Form(TIME_OF_DAY, lazily(TIME_OF_DAY), 8, "%H:%M:%S", year=False)
