@@ -98,13 +98,22 @@ class Stack(Struct, frozen=True):
     @property
     def work(self) -> str:
         """What kind of work the innermost frames name; empty when they name none."""
+        return self._working[1]
+
+    @property
+    def at(self) -> Frame:
+        """The frame that names the work, else the innermost."""
+        return self._working[0]
+
+    @property
+    def _working(self) -> tuple[Frame, str]:
         told = [frame for frame in self.frames[:_NEAR] if not _WAITS.search(frame.file)][:4]
         for frame in told:
             if is_library(frame.file) and frame is not told[0]:
                 break
             if (found := by_frame(f"{frame.function} {frame.file.rsplit('/', 1)[-1]}")) is not None:
-                return found.cause
-        return ""
+                return frame, found.cause
+        return self.frames[0], ""
 
 
 @derived

@@ -118,6 +118,14 @@ def test_the_prefix_tree_tells_who_has_and_who_lacks_a_frame() -> None:
     assert [(n.depth, n.have, n.lack) for n in tree] == [(0, (0, 1, 2), ()), (1, (0, 2), (1,)), (1, (1,), (0, 2))]
 
 
+@pytest.mark.parametrize(("inner", "said"), [("read_shard", "read_shard"), ("advance", "step")])
+def test_the_reason_names_the_frame_that_tells_the_work_and_not_the_innermost(inner: str, said: str) -> None:
+    waiting = [row for rank in (0, 2, 3) for row in frames(rank, "all_reduce", "main")]
+    answer = decision(run(stack_frames=pl.DataFrame([*waiting, *frames(1, "step", inner, "main")])))
+    assert answer is not None
+    assert f"rank 1 is in {said} (a.py:7)" in {clue.why.partition(" while ")[0] for clue in answer.clues}
+
+
 def test_runs_of_ranks_are_joined() -> None:
     assert spans([3, 1, 2, 9, 7]) == ["1-3", "7", "9"]
 

@@ -52,7 +52,7 @@ def _outside(free: Mapping[int, Stack], inside: Mapping[int, Stack]) -> Iterator
     for rank, stack in free.items():
         work = stack.work or ("host_stall_loop" if stack.running else "host_stall")
         cause = "init_hang" if starting else work
-        why = f"rank {rank} is in {stack.frames[0].text} while {ranks_do(sorted(inside), 'wait for others')}"
+        why = f"rank {rank} is in {stack.at.text} while {ranks_do(sorted(inside), 'wait for others')}"
         yield Clue((rank,), cause, 6, "stack", why, (of_stack(stack), of_stack(others)))
 
 
