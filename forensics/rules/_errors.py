@@ -19,11 +19,12 @@ _AT = "raised at "
 
 
 def of_failure(failure: Failure, role: EvidenceRole = EvidenceRole.PRIMARY) -> Evidence:
-    """Give the evidence of one judged error."""
+    """Give the evidence of one judged error, at the exception of its chain that decides."""
+    inner = failure.told_line
     return Evidence(
         failure.source,
-        Locator(line=failure.line, byte=failure.byte),
-        failure.quote,
+        Locator(line=failure.line, byte=failure.byte) if inner is None else Locator(line=inner),
+        failure.quote if inner is None else said(failure),
         failure.step,
         failure.rank,
         failure.t_ns,

@@ -26,8 +26,9 @@ class Failure(Struct, frozen=True):
     """One error of the run; `cleared` says why it is not the run's failure, and is empty when it may be.
 
     `more`: the lines with which its message goes on; `stack`: frames of a traceback, innermost first; `statement`: what
-    the innermost one was about to do; `head`: the line where it begins; `caught`: a function of the program printed it,
-    and no entry of the program was left. Of `cleared`,
+    the innermost one was about to do; `head`: the line where it begins; `told_line`: that of its words, where
+    an earlier exception of its chain decides; `caught`: a function of the program printed it, and no entry of the
+    program was left. Of `cleared`,
     `progress`: it was caught; `earlier`: it ended an earlier run in the same file; `finished`: the run's own success
     marker follows it; `recurring`: the program raised it again and again and printed on; `teardown`: it follows the
     success marker; `freed`: a later line, or its own, takes it back.
@@ -51,6 +52,7 @@ class Failure(Struct, frozen=True):
     stack: tuple[str, ...] = ()
     statement: str = ""
     head: int | None = None
+    told_line: int | None = None
     caught: bool = False
     cleared: str = ""
 

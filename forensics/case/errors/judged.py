@@ -101,8 +101,13 @@ def _judged(run: Run) -> Iterator[Failure]:
             stack=_stack(attrs),
             statement=attrs.get("statement", ""),
             caught="caught" in attrs,
-            head=int(attrs["head_line"]) if attrs.get("head_line", "").isdigit() else None,
+            head=_number(attrs, "head_line"),
+            told_line=_number(attrs, "told_line"),
         )
+
+
+def _number(attrs: Mapping[str, str], name: str) -> int | None:
+    return int(said) if (said := attrs.get(name, "")).isdigit() else None
 
 
 def _first(*ranks: int | None) -> int | None:
@@ -203,4 +208,9 @@ def _inner(attrs: dict[str, str]) -> dict[str, str]:
     if first[2] == ANY or ((fallback or says_more) and last[2] != ANY):
         return attrs
     root = {name: attrs.get(f"root_{name}", "") for name in ("exc", "message", "frame", "statement")}
-    return attrs | root | {"more": "", "stack": attrs.get("root_stack") or attrs.get("stack", "")}
+    said = {
+        "more": "",
+        "stack": attrs.get("root_stack") or attrs.get("stack", ""),
+        "told_line": attrs.get("root_line", ""),
+    }
+    return attrs | root | said

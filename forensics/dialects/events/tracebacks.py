@@ -108,6 +108,7 @@ class Traceback(Struct):
     root: tuple[str, str, str] | None = None
     root_stack: list[str] = field(default_factory=list[str])
     root_statement: str = ""
+    root_at: int = 0
     more: list[str] = field(default_factory=list[str])
     whole: bool = False
     read: int = 0
@@ -216,7 +217,7 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
         found.handling = found.handling or rest.startswith(_HANDLING)
         if found.root is None:
             found.root, found.root_statement = (found.exc, found.message, found.frame), found.statement
-            found.root_stack = [*found.stack]
+            found.root_stack, found.root_at = [*found.stack], found.at
     elif rest.startswith("Traceback") and found.ended:
         if not (found.chain or found.quotes):
             return True
@@ -378,13 +379,15 @@ class Assembler:
         self._read_to[rank] = row["seq"] + found.read
         place = {key: row[key] for key in ("seq", "line", "byte")}
         if found.at:
-            skipped = text[: breaks[found.at - 1] + 1].encode("utf-8", "surrogateescape")
-            place = {"seq": row["seq"] + found.at, "line": row["line"] + skipped.count(b"\n")}
-            place |= {"byte": row["byte"] + len(skipped)}
+            skipped = text[: breaks[found.at - 1] + 1]
+            place = {"seq": row["seq"] + found.at, "line": row["line"] + skipped.count("\n")}
+            place |= {"byte": row["byte"] + len(skipped.encode("utf-8", "surrogateescape"))}
         harmless = _IGNORED.search(before) is not None or "failed with: Traceback" in row["raw"]
         attrs = {"role": "benign" if harmless else "root", "shape": "crash", "head_line": str(max(1, row["line"]))}
         if _ASIDE.search(before) is not None or any(map(_THREAD.search, lines[:2])):
             attrs["aside"] = "yes"
+        if found.root_at:
+            attrs["root_line"] = str(row["line"] + text.count("\n", 0, breaks[found.root_at - 1] + 1))
         said = (found.text or row["raw"]).encode("utf-8", "replace").decode()[: self._chars]
         return [
             {

@@ -44,7 +44,7 @@ _GLOBS = (
 
 @ingester(
     "text_log",
-    version=9,
+    version=10,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
     slicing="forensics.formats.text.slices",

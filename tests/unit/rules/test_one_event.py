@@ -76,6 +76,21 @@ def test_a_fallback_that_fails_by_itself_decides(tmp_path: Path) -> None:
     assert verdict.shape is Shape.OOM
 
 
+@pytest.mark.parametrize(
+    ("first", "between", "last", "line"),
+    [
+        (OOM, CAUSE, "RuntimeError: the step failed", 36),  # 30 records and 5 lines of frames before
+        (MISSING, HANDLING, OOM, 45),  # 6 lines of the first and 3 between too
+    ],
+)
+def test_the_evidence_of_a_chain_is_the_line_of_the_exception_that_decides(
+    first: str, between: str, last: str, line: int, tmp_path: Path
+) -> None:
+    write(tmp_path, "train.log", steps(30), raised(first), "", between, "", raised(last))
+    evidence = triage(tmp_path).findings[0].evidence[0]
+    assert (evidence.locator.line, evidence.quote) == (line, OOM)
+
+
 def test_an_interrupt_decides_whatever_its_handling_raises(tmp_path: Path) -> None:
     verdict = judged(tmp_path, steps(30), raised("KeyboardInterrupt"), "", HANDLING, "", raised(GONE))
     assert (verdict.shape, verdict.cause) == (Shape.STOPPED, "interrupted_by_user")
