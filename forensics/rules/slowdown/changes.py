@@ -46,7 +46,9 @@ def slower(one: Paced, change: Change) -> str:
     if unit == "step":
         return f"a step takes {after:.3g} s instead of {before:.3g} s ({change.ratio:.2f} times as long)"
     rates = (f"{rate:.4g}" if (rate := 1 / seconds) < _WHOLE else f"{rate:,.0f}" for seconds in (before, after))
-    name = str(one.row(change.first)["raw_name"]) if unit == "flop" else f"{unit}s per second".replace("/", "s per ", 1)
+    noun, per, whose = unit.partition("/")
+    rate_of = f"{noun}s per {whose} per second" if per else f"{noun}s per second"
+    name = str(one.row(change.first)["raw_name"]) if unit == "flop" else rate_of
     return f"{name} fell from {' to '.join(rates)} (steps take {change.ratio:.2f} times as long)"
 
 

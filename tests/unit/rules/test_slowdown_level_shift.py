@@ -272,10 +272,14 @@ def test_time_stamps_to_the_second_are_a_clock_over_many_steps() -> None:
     assert hit.onset.step == pytest.approx(700, abs=100)
 
 
-def test_a_throughput_alone_is_a_clock() -> None:
-    [hit] = found(printed_run("tokens_per_sec", noisy(30, 5000.0, 19) + noisy(30, 1500.0, 20)))
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("tokens_per_sec", "tokens per second"), ("tokens_per_sec_per_device", "tokens per device per second")],
+)
+def test_a_throughput_alone_is_a_clock(name: str, words: str) -> None:
+    [hit] = found(printed_run(name, noisy(30, 5000.0, 19) + noisy(30, 1500.0, 20)))
     assert hit.onset.step == 30
-    assert hit.title.startswith("tokens per second fell from 4,945 to 1,487")
+    assert hit.title.startswith(f"{words} fell from 4,945 to 1,487")
 
 
 @pytest.mark.parametrize("seed", range(40))
