@@ -36,7 +36,7 @@ def short(site: str) -> str:
 
 def chain(stack: Stack, frames: int = 3) -> str:
     """Write the innermost frames of a stack, innermost first."""
-    return " < ".join(short(frame) for frame in stack[:frames]) or "no stack"
+    return " < ".join(short(frame) for frame in stack[:frames]) or "code without a stack"
 
 
 def ranks(one: Snapshot) -> tuple[int, ...]:

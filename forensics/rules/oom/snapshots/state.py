@@ -25,16 +25,26 @@ def snapshot_oom(run: Run, cfg: AtTheEnd) -> Findings:
     one, oom = min(found, key=lambda pair: (pair[1].t_ns is None, pair[1].t_ns or 0))
     free = "" if oom.free_bytes is None else f" with {size(oom.free_bytes)} free on the device"
     where = f" at {short(site_of(oom.stack))}" if oom.stack else ""
+    place = f"the last but {oom.events_after} of its events" if oom.events_after else "its last event"
+    in_pieces = _would_fit(one)
+    free_bytes, largest = size(one.unreleasable_bytes), size(one.largest_piece_bytes)
+    pieces = f"; {free_bytes} free in pieces of at most {largest}" if in_pieces else ""
     holders = one.live_by_stack[: cfg.holders]
     yield snapshot_oom.finding(
         f"device {one.device} ran out of memory: {size(oom.asked_bytes)} asked for{free}{where}",
-        f"the allocator recorded it, and only {oom.events_after} events follow; {state_quote(one)}",
+        f"the allocator recorded it, {place}; {state_quote(one)}{pieces}",
         proof(
-            evidence(one, f"oom: {size(oom.asked_bytes)} for {chain(oom.stack)}", seq=oom.seq, value=oom.asked_bytes),
+            evidence(
+                one,
+                f"out of memory: {size(oom.asked_bytes)} asked for by {chain(oom.stack)}",
+                seq=oom.seq,
+                value=oom.asked_bytes,
+            ),
             *(evidence(one, f"{size(h.bytes)} held by {chain(h.stack)} ({h.category})") for h in holders),
         ),
         Onset(t_ns=oom.t_ns, rank=one.rank),
         confidence="high" if one.trusted else "medium",
+        cause="fragmentation" if in_pieces else "gpu_out_of_memory",
         culprits=ranks(one),
         numbers={
             "asked_bytes": oom.asked_bytes,
