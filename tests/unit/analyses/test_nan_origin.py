@@ -127,7 +127,8 @@ def test_a_path_with_control_characters_makes_no_command(path: str) -> None:
 
 
 def test_an_unknown_trainer_gets_a_sentence() -> None:
-    assert restart_command([TRAINERS["nanogpt"]], 40, "x y/step_40") == "resume from 'x y/step_40'"
+    assert restart_command([TRAINERS["keras"]], 40, "x y/step_40") == "resume from 'x y/step_40'"
+    assert restart_command([TRAINERS["nanogpt"]], 40, "out") == "--init_from=resume"
     assert restart_command([], 40, None) == "resume from the checkpoint of step 40"
     megatron = [TRAINERS["megatron"]]
     assert restart_command(megatron, 40, "ckpt/gpt") == "--load ckpt/gpt --ckpt-step 40"
