@@ -142,8 +142,37 @@ def test_files_of_weights_are_saved_behind_an_arrow_or_in_any_language(line: str
     dialect = learn(lines)
     assert dialect is not None
     saved = parse_text(dialect, "\n".join([*lines, line]) + "\n").get("checkpoints", pl.DataFrame())
-    paths = [] if not saved.height else [one.strip("()") for one in saved["path"].to_list()]
+    paths = saved["path"].to_list() if saved.height else []
     assert paths == ([] if path is None else [path])
+
+
+@pytest.mark.parametrize(
+    ("line", "saved"),
+    [
+        ("model saved (iter 700)", (700, None)),
+        ("Model and optimizer are saved, step: 700", (700, None)),
+        ("** snapshot at iteration 700 stored **", (700, None)),
+        ("persisted trainer state @ 700", (700, None)),
+        ("ckpt pushed: s3://bucket/run/700/", (600, "s3://bucket/run/700/")),
+        ("checkpoint was written to /mnt/b/700", (600, "/mnt/b/700")),
+        # without a number of its own: at the record before
+        ("torch.save -> runs/a/net_700.pt", (600, "runs/a/net_700.pt")),
+        ("storing weights to w/700.weights.h5", (600, "w/700.weights.h5")),
+        ("exported net700.safetensors", (600, "net700.safetensors")),
+        ("restored model at step 700", None),
+        ("state restored from x/700.pt", None),
+        ("uploaded the images to /mnt/b/700", None),
+        ("exported figures_700.npz", None),
+        ("model: wrote 5 summaries at step 700", None),
+    ],
+)
+def test_a_save_is_told_by_the_deed_and_a_thing_or_a_file_of_weights_in_any_order(
+    line: str, saved: tuple[int | None, str | None] | None
+) -> None:
+    dialect = learn(lines := trained("step {s} loss {v:.3f}"))
+    assert dialect is not None
+    rows = parse_text(dialect, "\n".join([*lines, line]) + "\n").get("checkpoints", pl.DataFrame())
+    assert (rows.select("step", "path").rows() if rows.height else []) == ([] if saved is None else [saved])
 
 
 @pytest.mark.parametrize("sign", [" | ", " / ", ", ", " "])
