@@ -17,6 +17,7 @@ _OFTEN = 3
 _ORNAMENT = " \t*=#~-.!>|_:✅🎉✨\u2713\u2714"
 #: Where a handler that is as wide as the terminal prints who logged the line.
 _TAIL = lazily(r" {2,}[\w./<>]+:\d+$")
+_LAST_WORD = lazily(r"\w+\W*$")
 _NUMBERS = lazily(r"\d+")
 #: A Chinese, Japanese or Korean word that no table knows may turn the others round: `训练完成后` is "after training".
 _UNKNOWN = lazily(r"[\u3041-\ud7a3]")
@@ -39,5 +40,6 @@ def last_words(line: str, earlier: bytes) -> ErrorLine | None:
 def message_of(line: str) -> str:
     """The words of a line without what its logger puts around them."""
     text = _TAIL.sub("", line.strip())
-    head = compiled(words_for("head_of_a_message")).match(text)
+    last = _LAST_WORD.search(text)  # no part of the head: "SUCCESS" alone is no level
+    head = compiled(words_for("head_of_a_message")).match(text, 0, last.start() if last is not None else len(text))
     return text[head.end() if head is not None else 0 :].strip(_ORNAMENT)

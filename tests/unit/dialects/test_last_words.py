@@ -39,6 +39,16 @@ ENDS = (
     "done in 3.2 min",
     "Solved! Running reward is now 198.8",
     "submission.csv written",
+    "SUCCESS",
+    "Finished successfully.",
+    "completed 1000/1000",
+    "Max steps reached, stopping.",
+    "Early stopping: no improvement for 10 evals",
+    "No improvement in 8 epochs, stop.",
+    "patience exhausted, best epoch 12",
+    "EarlyStopping counter: 5 out of 5",
+    "trainer.fit finished",
+    "wall clock 1234.5s, bye",
 )
 
 
@@ -51,6 +61,12 @@ def test_an_end_is_one_behind_what_any_logger_prints(head: str) -> None:
     "line",
     [
         "epoch 3 done",
+        "completed 300/1000",
+        "EarlyStopping counter: 3 out of 5",
+        "early stopping in 3 rounds unless the loss falls",
+        "early stopping is enabled",
+        "no improvement for 3 epochs, lr is halved",
+        "upload finished successfully",
         "Validation finished",
         "loading data ... done",
         "Training step 3 done",
