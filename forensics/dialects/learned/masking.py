@@ -24,7 +24,7 @@ OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = (
     r"(?:%| ?[kKMGT]i?B(?:/s)?| ?[KMG]o\b|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x| ?[a-z]+/s(?:ec)?"
     r"| ?[^\W\d_]{1,8}/(?:\u0441(?:\u0435\u043a)?|秒|초)"
-    r"| ?(?:m?s|m?sn|secs?|seconds|min(?:s|utes)?|hours?|hrs?|м?сек|мс|毫秒|秒|초)| ?dB|°C|k?W|[kMG]?Hz|px|it\b)"
+    r"| ?(?:[mu]?s|m?sn|secs?|seconds|min(?:s|utes)?|hours?|hrs?|м?сек|мс|毫秒|秒|초)| ?dB|°C|k?W|[kMG]?Hz|px|it\b)"
 )
 #: What a bar without an end counts: `400it [00:12, 3.2it/s, loss=0.5]`.
 _COUNTED_UNIT = "it"
@@ -97,7 +97,7 @@ _WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
 _GLUED = lazily(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
 #: What stands before a time that no word names: a mark or blanks, behind words perhaps that a comma ends.
 _MARKED = lazily(r"(?:^|[,;])[^\w\x01-\x04]+$")
-_TIMES = ("s", "ms", "sec", "secs", "seconds", "min", "mins", "minutes", "sn", "msn", "сек", "мс", "秒", "초")
+_TIMES = ("s", "ms", "us", "sec", "secs", "seconds", "min", "mins", "minutes", "sn", "msn", "сек", "мс", "秒", "초")
 #: A quantity and its counter before a value: `Train loss 2500 nan`.
 _COUNTED_NAN = lazily(r"(?P<key>[A-Za-z_]\w*) \d+$")
 #: Behind a word that ends a sentence another one begins.
@@ -114,7 +114,7 @@ _STOP = frozenset(keys_of("word_beside_a_key"))
 
 #: A rate or a duration of steps or of what they work on, behind its number: `748,982 tok/s`, `410 ms/step`.
 _RATE = lazily(
-    r" ?((?:(?!(?:[kMGT]?i?B|bytes?|[MGTP]?flops?)/)[A-Za-z]{2,12}/s(?:ec)?(?:/(?:gpu|device))?"
+    r" ?((?:(?!(?:[kMGT]?i?B|bytes?|[MGTP]?flops?)/)[A-Za-z]{2,12}/(?:s(?:ec)?|min)(?:/(?:gpu|device))?"
     r"|(?:[mun]?s|secs?|seconds)(?:/| per )[^\W\d_]+))(?![\w/])",
     re.IGNORECASE,
 )

@@ -51,6 +51,22 @@ def test_samples_in_a_second_are_a_rate(name: str) -> None:
     assert found.form == "rate"
 
 
+@pytest.mark.parametrize(
+    ("name", "unit"), [("steps/min", "step"), ("images per minute", "sample"), ("tokens_per_min", "token")]
+)
+def test_a_rate_of_a_minute_is_a_sixtieth_of_that_of_a_second(name: str, unit: str) -> None:
+    found = pace_of(name, name)
+    assert found is not None
+    assert (found.form, found.unit, found.scale) == ("rate", unit, 1 / 60)
+
+
+@pytest.mark.parametrize("name", ["time/step", "time per iteration", "time_per_batch", "time/it"])
+def test_a_time_for_each_step_is_one(name: str) -> None:
+    found = pace_of(name, name)
+    assert found is not None
+    assert (found.form, found.scale) == ("time", 1.0)
+
+
 def records_of_a_wall(records: int, second_s: float) -> int:
     """How many records the clock of a log has that prints whole seconds, one record every `second_s`."""
     rows = [

@@ -175,6 +175,19 @@ def test_a_save_is_told_by_the_deed_and_a_thing_or_a_file_of_weights_in_any_orde
     assert (rows.select("step", "path").rows() if rows.height else []) == ([] if saved is None else [saved])
 
 
+@pytest.mark.parametrize(
+    ("behind", "read"),
+    [
+        ("{s}00us", {"time"}),
+        ("{s}00 us", {"time"}),
+        ("118.2 samples/min", {"samples/min"}),
+        ("118.2 MB/min", set[str]()),
+    ],
+)
+def test_microseconds_and_rates_of_a_minute_behind_a_number_are_read(behind: str, read: set[str]) -> None:
+    assert told(trained(f"step {{s}} loss {{v:.3f}}, {behind}")).keys() - {"loss"} == read
+
+
 @pytest.mark.parametrize("sign", [" | ", " / ", ", ", " "])
 def test_two_rates_named_behind_their_numbers_stand_in_one_row(sign: str) -> None:
     read = told(trained(f"step {{s}} | loss {{v:.3f}} | 0.132 s/step{sign}248{{s}} tok/s"))
