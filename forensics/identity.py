@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from msgspec import Struct
 
-from forensics.patterns import lazily
+from forensics.patterns import compiled, lazily
 
 #: Words that are compared; a message goes on with tensors, sizes and stacks of one run.
 _MOST_CHARS = 300
@@ -29,35 +29,13 @@ _KEPT = 64
 _EXCEPTION = lazily(
     r"(?<![\w.'\"/])(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Warning|Exit|Failure)\b(?=:|$|\s*\()"
 )
-_STAMP = r"\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d(?::\d\d)?)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
-#: What a system's log and NCCL write before their words: time and host, and host, process, thread and device.
-_SYSLOG = r"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)? [\w.-]+(?: kernel:)?(?=\s)"
-_NCCL = r"[A-Za-z][\w.-]*:\d+:\d+ \[\d+\](?=\s)"
-#: What stands before the words of a line: stamps, levels, names of loggers, ranks, hosts and process ids.
-_PREFIX = lazily(
-    rf"^\s*(?:{_SYSLOG}|{_NCCL}"
-    rf"|\[?{_STAMP}\]?|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?|\[[^\]\s]{{1,40}}\]:?|\[[^\]]{{0,20}}\brank\W?\d+\]:?"
-    r"|<std(?:out|err)>:|\[?[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8}(?: [A-Z]{3,4})? \d{4}\]?"
-    r"|\[?[EWIFD](?:\d{4})?(?=\s)|\(?/?[A-Za-z][\w./-]*\.(?:py|cc|cpp|h):\d+[)\]]?|(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?|\d+:"
-    r"|[A-Za-z][\w.-]*\d[\w.-]*:(?=\s)|(?:pid|tid)\W?\d+|\d+[smhd](?:\d+[smhd])? +(?:Normal|Warning)(?= )"
-    r"|\d+\b|[-|,;:>])\s*"
-)
 _LIST = lazily(r"<#>(?:\s*(?:,|-|x|and|to|\.)\s*<#>)+")
 #: A number that says what failed, not how large it was, is a word: it is spelled in letters, so that no mask takes it.
 _WORD = "<word>"
+#: What stands before the words of a line, and the things that a failure can be bound to, so that it fails there again.
+_BEFORE, _THING = "<before>", "<thing>"
 _LETTERS = str.maketrans("0123456789-", "zqwrtypsdfm")
 _BLANKS = lazily(r"\s+")
-#: The things that a failure can be bound to, so that another try on them fails again.
-_THINGS: tuple[re.Pattern[str], ...] = tuple(
-    lazily(pattern)
-    for pattern in (
-        r"(?:[\w.@%+~-]*/)+[\w.@%+~-]+",
-        r"\b[\w.-]+\.(?:safetensors|pt|pth|ckpt|bin|parquet|arrow|jsonl|tar|idx|npy|tfrecord|mds|h5)\b",
-        r"(?i)\b(?:shard|sample|record|document|batch|index|idx|worker|file)[ _]?#?\s*[=:]?\s*\d+",
-        r"(?i)\b(?:GPU|cuda|device)[ :=]*\d+",
-        r"\b(?:PCI:)?[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.\d)?\b",
-    )
-)
 #: A frame of the program's own code is where a failure was seen, not what it is bound to.
 _CODE = (".py", ".pyx", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".so")
 
@@ -73,17 +51,23 @@ class Identity(Struct, frozen=True):
 def bare(text: str) -> str:
     """Give the words of an error line without what differs between two runs of the same failure."""
     words = spoken(text[:_MOST_READ])
-    for pattern, mask in masks():
-        words = pattern.sub(_spelled if mask == _WORD else mask, words)
+    for pattern, mask in rows():
+        if mask not in {_BEFORE, _THING}:
+            words = compiled(pattern).sub(_spelled if mask == _WORD else mask, words)
     return _BLANKS.sub(" ", _LIST.sub("<#>", words)).strip()[:_MOST_CHARS]
 
 
 @cache
-def masks() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Give what differs between two runs of one failure, and what stands in its place, from `identity.tsv`."""
-    rows = (files("forensics") / "identity.tsv").read_text(encoding="utf-8").splitlines()
-    cells = (row.split("\t") for row in rows if not row.startswith("#"))
-    return tuple((lazily(pattern), mask) for pattern, mask, *_ in cells)
+def rows() -> tuple[tuple[str, str], ...]:
+    """Give patterns of what differs between two runs of one failure, and what stands in its place (`identity.tsv`)."""
+    lines = (files("forensics") / "identity.tsv").read_text(encoding="utf-8").splitlines()
+    cells = (line.split("\t") for line in lines if not line.startswith("#"))
+    return tuple((pattern, mask) for pattern, mask, *_ in cells)
+
+
+@cache
+def _before() -> re.Pattern[str]:
+    return lazily(rf"^\s*(?:{'|'.join(pattern for pattern, mask in rows() if mask == _BEFORE)})\s*")
 
 
 def _spelled(found: re.Match[str]) -> str:
@@ -95,7 +79,8 @@ def spoken(text: str) -> str:
     begin = _EXCEPTION.search(text[:_MOST_READ])
     if begin:
         return text[begin.start() :]
-    while (found := _PREFIX.match(text)) and found.end():
+    before = _before()
+    while (found := before.match(text)) and found.end():
         text = text[found.end() :]
     return text
 
@@ -112,8 +97,5 @@ def root_of(shape: str, cause: str, words: str, apart: str = "") -> str:
 @lru_cache(maxsize=_KEPT)
 def entity_of(text: str) -> str | None:
     """Give the checkpoint, shard, data position or device that an error line names; None where it names none."""
-    for pattern in _THINGS:
-        for found in pattern.finditer(text):
-            if not found[0].endswith(_CODE):
-                return _BLANKS.sub(" ", found[0])
-    return None
+    found = (one[0] for pattern, mask in rows() if mask == _THING for one in compiled(pattern).finditer(text))
+    return next((_BLANKS.sub(" ", name) for name in found if not name.endswith(_CODE)), None)
