@@ -49,6 +49,7 @@ TEMPLATES = (
     "srun: error: Node failure on {any_host}",
     "slurmstepd: error: *** JOB {count} ON {any_host} CANCELLED AT {stamp} DUE TO JOB REQUEUE ***",
     "RuntimeError: rank {rank} was lost on node {any_host}",
+    "RewardError: scoring of batch {count} gave up: Connection refused by {host}",
     "pod {dated}-{rank} was terminated: OOMKilled",
 )
 VARIANTS = 12
@@ -81,6 +82,8 @@ DIFFERENT = (
     "ValueError: int4 weights cannot be trained",
     "ConnectionError: the server refused the request",
     "ConnectionError: the server dropped the request",
+    "RuntimeError: refused by the scheduler",
+    "RuntimeError: refused by the quota",
     "ClientResponseError: 401, message=''",
     "ClientResponseError: 500, message=''",
     "OSError: libcudart.so.11.0: cannot open shared object file",
