@@ -151,6 +151,18 @@ def test_the_watchdogs_of_one_timeout_are_one_event(tmp_path: Path) -> None:
     assert {one.shape for one in errors} == {Shape.HANG}
 
 
+@pytest.mark.parametrize(("others", "culprits"), [(52, (2,)), (51, ())])
+def test_the_rank_whose_loss_was_lost_first_is_the_culprit_of_the_run_and_of_several_none_is(
+    others: int, culprits: tuple[int, ...], tmp_path: Path
+) -> None:
+    begins = {rank: 51 if rank == 2 else others for rank in range(4)}
+    lost = {rank: [f"step {at} | loss: nan" for at in range(at, 80)] for rank, at in begins.items()}
+    verdict = judged(
+        tmp_path, {f"rank{rank}.log": [*falling(1, begins[rank] - 1), *lost[rank]] for rank in lost}
+    ).verdict
+    assert (*shape(verdict), verdict.onset.step, verdict.culprits) == (Outcome.FAILED, Shape.NAN, 51, culprits)
+
+
 def test_ranks_that_run_out_of_memory_together_are_all_named_and_a_later_one_is_not(tmp_path: Path) -> None:
     out = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
     dead, alive = [*falling(1, 40), *TRACEBACK, out], falling(1, 40)
