@@ -7,6 +7,7 @@ import json
 import polars as pl
 import pytest
 
+from forensics.analyses.hang.collectives import recorded
 from forensics.analyses.hang.stacks import Frame, Stack, prefix_tree
 from forensics.analyses.hang.waits import last_common, wait_graph
 from forensics.store.run import run_of
@@ -81,3 +82,42 @@ def test_the_branch_that_most_ranks_have_comes_first() -> None:
     alone, together = ("main", "evaluate"), ("main", "backward")
     tree = prefix_tree({0: stack(*alone), 1: stack(*together), 2: stack(*together)})
     assert [(node.have, node.lack) for node in tree] == [((0, 1, 2), ()), ((1, 2), (0,)), ((0,), (1, 2))]
+
+
+@pytest.mark.parametrize(
+    ("told", "enqueued", "completed"),
+    [
+        ({"last_enqueued": "90", "last_completed": "88"}, {0: 90}, {0: 88}),
+        ({"last_enqueued": "3", "last_completed": "2"}, {0: 41}, {0: 2}),
+        ({"last_enqueued": "90", "last_completed": "90"}, {0: 90}, {0: 90}),
+        ({"last_enqueued": "90", "last_completed": "91"}, {0: 90}, {}),
+        ({"last_completed": "88"}, {0: 41}, {}),
+        ({"last_enqueued": "-", "last_completed": "88"}, {0: 41}, {}),
+    ],
+    ids=[
+        "beyond its entries",
+        "behind its entries",
+        "all is done",
+        "more done than begun",
+        "no number",
+        "no whole number",
+    ],
+)
+def test_how_far_a_group_came_is_what_its_dump_says_where_that_can_be(
+    told: dict[str, str], enqueued: dict[int, int], completed: dict[int, int]
+) -> None:
+    own = {"source": "fr0.json", "rank": 0}
+    entry = own | {"group": "g0", "seq": 41, "state": "started", "op": "all_reduce", "ranks": "[0, 1]", "attrs": "{}"}
+    nothing = {"p2p_seq": None, "in_sizes": "[[8]]", "dtype": "float32", "site": None, "stack": None}
+    said = json.dumps({"group": "g0", "ranks": "[0, 1]"} | told, separators=(",", ":"))
+    events = [
+        own | {"code": code, "attrs": attrs, "text": code} for code, attrs in (("fr-dump", "{}"), ("fr-group", said))
+    ]
+    types = {"rank": pl.Int32, "seq": pl.Int64, "p2p_seq": pl.Int64}
+    tables = {
+        "collectives": pl.DataFrame([entry | nothing]).cast(types),
+        "events": pl.DataFrame(events).cast({"rank": pl.Int32}),
+    }
+    found = recorded(run_of("run", tables))
+    key = ("g0", (0, 1))
+    assert (found.enqueued[key], found.completed.get(key, {})) == (enqueued, completed)
