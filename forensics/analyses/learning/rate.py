@@ -80,7 +80,7 @@ def rose_to_the_end(schedule: Schedule, limits: Warming) -> bool:
     first, last = schedule.curve.step(0), schedule.curve.step(-1)
     if n < limits.records or (last - first + 1 if first is not None and last is not None else n) < limits.steps:
         return False
-    if v[-1] <= 0 or v[0] > limits.first * v[-1] or bool((np.diff(v) < 0).any()) or v[-1] == v[-2] == v[n // 2]:
+    if v[-1] <= 0 or v[0] > limits.first * v[-1] or bool((np.diff(v) < 0).any()):
         return False
     at = np.arange(n) if first is None else schedule.curve.at.cast(float).to_numpy()
     line = np.interp(at, (at[0], at[-1]), (v[0], v[-1]))

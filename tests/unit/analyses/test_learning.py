@@ -319,6 +319,9 @@ def test_a_warm_up_of_too_few_records_for_a_trend_is_judged_by_its_ends() -> Non
         1e-6 * np.exp(np.arange(100) / 20),
         np.linspace(5e-5, 1e-4, 100),
         np.linspace(1e-6, 1e-4, 40),
+        np.zeros(100),
+        np.concatenate([np.linspace(1e-6, 1e-4, 50), np.full(50, 1e-4)]),
+        np.concatenate([np.linspace(1e-6, 1e-4, 99), [9.9e-5]]),
     ],
 )
 def test_other_rates_are_no_unfinished_warm_up(rate: np.ndarray) -> None:
