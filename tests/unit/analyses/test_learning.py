@@ -252,6 +252,13 @@ def test_nine_epochs_with_the_same_four_digits_are_frozen() -> None:
     assert causes(made(loss=[2.3026] * 4 + [2.3025] * 5)) == []
 
 
+@pytest.mark.parametrize(("value", "how"), [(2.3026, "frozen"), (0.0, "masked")])
+def test_a_loss_that_never_moved_stands_still_from_its_first_record_on(value: float, how: str) -> None:
+    still = still_of(made(loss=[value] * 9), Frozen())
+    assert still is not None
+    assert (still.how, still.value, still.start, still.left, still.count) == (how, value, 0, 0, 9)
+
+
 def test_one_loss_that_moves_clears_another_that_repeats() -> None:
     run = made(rows_of("loss", falling(9), rank=1), loss=[2.3026] * 9)
     assert still_of(run, Frozen()) is None
