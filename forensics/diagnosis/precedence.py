@@ -89,10 +89,13 @@ def explains(cause: Finding, other: Finding) -> bool:
 _SAME_STEPS, _SAME_SHARE = 5, 0.1
 
 
-def same_onset(one: Finding, other: Finding) -> bool:
+def same_onset(one: Finding, other: Finding, *, or_earlier: bool = False) -> bool:
     """Whether two findings can speak of one event: their onsets are near each other, or one is unknown."""
     a, b = one.onset.step, other.onset.step
-    return a is None or b is None or abs(a - b) <= max(_SAME_STEPS, _SAME_SHARE * b)
+    if a is None or b is None:
+        return True
+    near = max(_SAME_STEPS, _SAME_SHARE * b)
+    return a - b <= near and (or_earlier or b - a <= near)
 
 
 def names_who(one: Finding, other: Finding) -> bool:
@@ -100,8 +103,7 @@ def names_who(one: Finding, other: Finding) -> bool:
     if one.shape is not other.shape or not one.culprits or other.culprits:
         return False
     if one.shape is Shape.LEARNING:
-        later = (one.onset.step or 0) > (other.onset.step or 0)
-        return other.onset.rank in one.culprits and (same_onset(one, other) or not later)
+        return other.onset.rank in one.culprits and same_onset(one, other, or_earlier=True)
     return one.shape is Shape.SLOWDOWN and (same_onset(one, other) or _same_loss(one, other))
 
 

@@ -212,6 +212,21 @@ def test_a_loss_without_its_size_is_explained_by_no_rank_of_another_step() -> No
     assert not names_who(slow(100, culprits=(3,), step_lo=99), slow(500, ratio=1.5))
 
 
+@pytest.mark.parametrize(
+    ("named", "told", "is_named"),
+    [(1, 100, True), (105, 100, True), (106, 100, True), (111, 100, False), (25, 20, True), (26, 20, False)]
+    + [(None, 1, True), (900, None, True)],
+)
+def test_a_rank_that_learns_otherwise_is_named_unless_it_left_the_others_later(
+    named: int | None, told: int | None, *, is_named: bool
+) -> None:
+    left = replace(slow(named, culprits=(3,)), shape=Shape.LEARNING)
+    rose = replace(slow(told), shape=Shape.LEARNING, onset=Onset(step=told, rank=3))
+    assert names_who(left, rose) is is_named
+    assert not names_who(left, replace(rose, onset=Onset(step=told, rank=2)))
+    assert not names_who(left, replace(rose, onset=Onset(step=told)))
+
+
 def test_findings_of_unknown_order_are_ranked_by_kind_root_confidence_shape_and_rule() -> None:
     own, echo = finding("own"), finding("echo")
     assert preference(own) < preference(echo)
