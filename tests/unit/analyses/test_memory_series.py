@@ -281,3 +281,26 @@ def test_a_first_sample_after_a_fall_that_lies_low_is_not_the_floor() -> None:
 @pytest.mark.parametrize("rise", [0.3, 3.0])
 def test_a_rise_that_ended_at_half_of_the_series_is_a_plateau_however_small(rise: float) -> None:
     assert form_of(STEPS.astype(float), LEVEL + rise * np.minimum(STEPS / 500, 1)).kind == "plateau"
+
+
+@pytest.mark.parametrize(
+    ("unit", "digits"),
+    [
+        (1.0, 2),
+        (1 / 1024, 0),
+        (1e6 / 1.024e9, 0),
+        (1e9 / 2**30, 1),
+        (1e6 / 2**30, 0),
+        (1.0, 4),
+    ],
+    ids=["GiB", "MiB", "MB of detectron2", "GB", "MB", "GiB of four decimals"],
+)
+def test_the_unit_in_which_a_memory_was_printed_is_told_by_its_values(unit: float, digits: int) -> None:
+    counted = np.array([31_007, 31_009, 31_024, 31_060, 40_001])
+    assert printed_unit(counted * unit / 10**digits) == pytest.approx(unit / 10**digits)
+
+
+def test_values_that_no_unit_divides_were_not_printed() -> None:
+    assert printed_unit(31 + np.sqrt(np.arange(1, 40))) == 0
+    assert printed_unit(np.full(9, 31.07)) == 0
+    assert printed_unit(np.array([1.0, 1.0 + 1e-5, 3.0])) == 0
