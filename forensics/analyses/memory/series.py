@@ -41,8 +41,8 @@ _MOST_SERIES = 512
 _DEVICE = lazily(r"gpu[._/ ]?(\d{1,3})[._/ ]", re.IGNORECASE)
 #: Printed values are told from exact ones by so many distinct values, decimals and digits in all.
 _DISTINCT, _DECIMALS, _LONGEST = 2000, 4, 1e6
-#: GiB, MiB, MB that were scaled by 1.024e9 (detectron2), and GB and MB of powers of ten.
-_UNITS = (1.0, 1 / 1024, 1 / 1.024e9 * 1e6, 1e9 / 2**30, 1e6 / 2**30)
+#: GiB, MiB (which the MB of detectron2 are, scaled by 1.024e9) and GB of powers of ten, of which MB are three decimals.
+_UNITS = (1.0, 1 / 1024, 1e9 / 2**30)
 _ROUNDING = 1e-7
 _CLIMBED = 1.5
 
