@@ -109,6 +109,13 @@ def test_groups_that_a_launcher_started_anew_are_attempts(tmp_path: Path) -> Non
     assert [launches(run)[source] for source in sorted(launches(run))] == [0, 1]
 
 
+def test_of_two_places_with_launches_the_one_that_was_launched_more_often_counts(tmp_path: Path) -> None:
+    stopped, again = [joined(0), STOPPED], [joined(0), RESUMED, DONE]
+    train = {f"{place}/none_zz/attempt_0/0/stdout.log": stopped for place in ("a", "b", "c")}
+    run = pipeline.ingest_run(place_of(tmp_path, train | {"b/none_aa/attempt_0/0/stdout.log": again}))
+    assert launches(run) == {"b/none_zz/attempt_0/0/stdout.log": 0, "b/none_aa/attempt_0/0/stdout.log": 1}
+
+
 @pytest.mark.parametrize(("again", "rule"), [(3.0, "RSM002"), (2.2, None)], ids=["lost", "kept"])
 def test_a_later_launch_that_numbers_no_steps_parts_the_records_of_a_file_that_holds_both(
     again: float, rule: str | None, tmp_path: Path

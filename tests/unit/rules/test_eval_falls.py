@@ -128,6 +128,12 @@ def test_results_of_other_weights_than_they_are_filed_under_are_a_wrong_checkpoi
     assert (finding.cause, finding.onset.step, finding.severity) == ("wrong_checkpoint", 80, Severity.ERROR)
 
 
+def test_results_that_name_no_weights_or_no_step_are_of_no_wrong_checkpoint() -> None:
+    right = result(40, 0.8, settings={"checkpoint": "out/step_40"})
+    no_weights, no_step = result(80, 0.02), result(0, 0.02, settings={"checkpoint": "out/step_9", "step": "last"})
+    assert list(wrong_checkpoint(run(right, no_weights, no_step | {"source": "eval/last.json", "step": None}))) == []
+
+
 def test_a_model_that_all_results_name_is_the_one_that_training_began_with() -> None:
     rows = [result(step, 0.5, settings={"model_path": "base-step9000"}, evaluated=9000) for step in (40, 80, 120)]
     assert list(wrong_checkpoint(run(*rows))) == []
