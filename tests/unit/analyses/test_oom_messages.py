@@ -120,6 +120,24 @@ def test_any_text_gives_sizes_and_never_an_error(text: str) -> None:
     assert found.tried is None or found.tried >= 0
 
 
+@pytest.mark.parametrize(
+    ("units", "size"),
+    [
+        ("bytes byte B", 1),
+        ("KiB K", 1 << 10),
+        ("MiB M", 1 << 20),
+        ("GiB G", 1 << 30),
+        ("TiB T", 1 << 40),
+        ("KB", 10**3),
+        ("MB", 10**6),
+        ("GB", 10**9),
+        ("TB", 10**12),
+    ],
+)
+def test_each_unit_of_a_printed_size_has_its_bytes(units: str, size: int) -> None:
+    assert {sizes_of(f"Tried to allocate 3 {unit}.").tried for unit in units.split()} == {3 * size}
+
+
 @given(st.decimals(0, 9999, places=2), st.sampled_from(["bytes", "KiB", "MiB", "GiB"]))
 def test_a_printed_size_is_read_back(value: object, unit: str) -> None:
     scale = {"bytes": 1, "KiB": K, "MiB": M, "GiB": G}[unit]
