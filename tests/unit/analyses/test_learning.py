@@ -13,7 +13,7 @@ from forensics.analyses.learning import spikes
 from forensics.analyses.learning.course import kind_of
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import losses, staged
-from forensics.analyses.learning.lr_schedule import schedule_of
+from forensics.analyses.learning.lr_schedule import Again, schedule_of, warms_again
 from forensics.analyses.learning.objective import paired, reinforced, tuned
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import Warming, Zero, ended_early, jump_before, rose_to_the_end
@@ -340,6 +340,42 @@ def test_a_warm_up_rose_to_the_end_over_fifty_steps_of_whatever_numbers(first: i
     at = np.linspace(first, 200, 25).round()
     rate = rows_of("lr", np.linspace(1e-6, 1e-4, 25)).with_columns(step=pl.Series(at, dtype=pl.Int64))
     assert rose_to_the_end(schedule_of(curves(made(rate), "lr")[0]), Warming()) is rose
+
+
+WARM = np.concatenate([np.linspace(1e-5, 1e-4, 10), np.full(10, 1e-4)])
+
+
+@pytest.mark.parametrize(
+    ("after", "at"),
+    [
+        (WARM, 20),
+        (WARM[1:], 20),
+        (WARM[2:], 20),
+        (WARM[3:], None),
+        (WARM * 1.019, 20),
+        (WARM * 1.021, None),
+        (WARM[:4], 20),
+        (WARM[:3], None),
+        (WARM[9::-1], None),
+        (np.full(10, 1e-5), None),
+    ],
+    ids=[
+        "from its first record", "its second", "its third", "its fourth", "two percent off", "more off",
+        "four records of it", "three records", "a fall", "one low rate",
+    ],
+)  # fmt: skip
+def test_a_rate_warms_again_where_it_falls_to_its_first_records_and_rises(after: np.ndarray, at: int | None) -> None:
+    assert warms_again(np.concatenate([WARM, after]), Again()) == at
+
+
+@pytest.mark.parametrize(("share", "at"), [(0.89, 6), (0.91, None)])
+def test_a_rate_warms_again_only_behind_a_fall_by_a_tenth(share: float, at: int | None) -> None:
+    begin = np.array([1.0, 1.02, 1.04, 1.06])
+    assert warms_again(np.concatenate([begin, np.full(2, 1 / share), begin]), Again()) == at
+
+
+def test_a_rate_that_falls_in_each_of_its_cycles_warms_in_none() -> None:
+    assert warms_again(np.tile(np.geomspace(1, 0.1, 12), 3), Again()) is None
 
 
 def test_a_leap_of_the_rate_in_the_last_record_alone_may_be_a_number_cut_short() -> None:
