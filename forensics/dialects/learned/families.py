@@ -56,7 +56,8 @@ class Column:
     @cached_property
     def is_clocked(self) -> bool:
         """Whether one of its numbers is a duration as a clock shows it."""
-        return any(":" in cell.text or cell.text.endswith("s") for cell in self.cells)
+        texts = "\n".join([cell.text for cell in self.cells]) + "\n"
+        return ":" in texts or "s\n" in texts
 
     @cached_property
     def values(self) -> tuple[float, ...]:

@@ -24,7 +24,7 @@ from operator import itemgetter
 from forensics.dialects._counters import is_of_data
 from forensics.dialects.learned.families import Column, Family, as_line, continues, finish, seconds_of
 from forensics.dialects.learned.headers import tables
-from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shape_of, slots
+from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shapes_of, slots
 from forensics.dialects.learned.nameless import nameless, unnamed
 from forensics.dialects.learned.roles import counts_batches, last_word, roles_of
 from forensics.dialects.names import canonical, is_each_time, measured
@@ -99,7 +99,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
         ranks = ()
     repeats = _MIN_TINY if len(lines) < _TINY_LINES else _MIN_REPEATS
     excerpt = len(lines) < _TINY_LINES and sum(bool(line.strip()) for line in lines) <= _EXCERPT_LINES
-    shapes = list(map(shape_of, lines))
+    shapes = shapes_of(lines)
     titles = _titles(lines, shapes)
     under_headers = list(tables(lines, repeats))
     rows = {at for _, places in under_headers for at in places}

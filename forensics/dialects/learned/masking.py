@@ -13,12 +13,15 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from forensics.dialects._numbers import CLOCKED, seconds_of
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.names import is_duration, table
 from forensics.dialects.spec import DECIMAL_COMMA, N
 from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.patterns import lazily
+from forensics.values import replace
 
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = (
@@ -129,7 +132,7 @@ _NEXT = lazily(rf" (?P<key>{_KEY_WORD})(?=\s*(?:[|,;·\t]|  |$)|\s+[-+]?(?:\d|na
 _WORD = lazily(rf"[{LETTERS}]")
 
 
-class Slot(NamedTuple):
+class Slot(Struct, frozen=True, gc=False):
     """One number of a line: its key (empty when it has none), its text, its unit, and the masked text before it.
 
     `behind`: the key, where it is the unit behind a number that has none before it.
@@ -141,6 +144,11 @@ class Slot(NamedTuple):
     before: str
     over: bool
     behind: str = ""
+
+    @property
+    def rest(self) -> tuple[str, str, bool, str]:
+        """What is alike in all lines of a shape: all but the text, and the key perhaps."""
+        return self.unit, self.before, self.over, self.behind
 
     @property
     def is_clocked(self) -> bool:
@@ -254,11 +262,11 @@ def _paired(line: str, last: _Place, slot: Slot, before: str, *, first: bool) ->
     """The place before a number and the number, where the one counts and the other has its name, or both count."""
     told = last.slot
     if (_VALUE_OF.fullmatch(before) or (first and before.isspace())) and _is_counter(line, last):
-        return last._replace(slot=told._replace(key="step")), slot._replace(key=told.key)
+        return last._replace(slot=replace(told, key="step")), replace(slot, key=told.key)
     if slot.over and (both := _two_counters(told.key)) is not None:
-        return last._replace(slot=told._replace(key=both[0])), slot._replace(key=both[1], over=False)
+        return last._replace(slot=replace(told, key=both[0])), replace(slot, key=both[1], over=False)
     if (pair := _around_a_counter(told.before, before)) is not None:
-        return last._replace(slot=told._replace(key=pair[1])), slot._replace(key=pair[0])
+        return last._replace(slot=replace(told, key=pair[1])), replace(slot, key=pair[0])
     return None
 
 
@@ -272,7 +280,7 @@ def _places(line: str) -> tuple[_Place, ...]:
     places: list[_Place] = []
     ends: list[int] = []
     pieces: list[str | tuple[int, int]] = []
-    start, earlier = 0, ""
+    start = 0
     lead = _GLOG.match(line) or _ROWS.match(line)
     led = 0 if lead is None else lead.end()
     for found in _TOKEN.finditer(line):
@@ -285,7 +293,7 @@ def _places(line: str) -> tuple[_Place, ...]:
             mask = {"bar": BAR, "clock": CLOCK, "opaque": OPAQUE}.get(found.lastgroup or "")
             pieces.append(found.span() if mask is None else mask)
             continue
-        before = _before(line, tuple(pieces))
+        earlier, before = places[-1].slot.before if places else "", _before(line, tuple(pieces))
         unit = "s" if clocked else (found["unit"] or "").strip()
         slot = Slot(
             "", "", unit, before, bool(places) and before.strip() in _OVER and not _is_share(line, found, places[-1])
@@ -293,27 +301,26 @@ def _places(line: str) -> tuple[_Place, ...]:
         ordinal = _counted_as(before) if _ORDINAL.search(earlier) else ""
         if ordinal:
             last = places.pop()
-            places.append(last._replace(slot=last.slot._replace(key=ordinal)))
+            places.append(last._replace(slot=replace(last.slot, key=ordinal)))
             before = before.lstrip().removeprefix(ordinal)
-        slot = slot._replace(
-            key=_key(slot._replace(before=_ORDINAL.sub("", before)), places[-1].slot if places else None)
-        )
+        bare = replace(slot, before=_ORDINAL.sub("", before))
+        slot = replace(slot, key=_key(bare, places[-1].slot if places else None))
         keys = {place.slot.key for place in places}
-        slot = slot._replace(key=_of_its_part(_within(slot, keys), [place.slot.key for place in places]))
+        slot = replace(slot, key=_of_its_part(_within(slot, keys), [place.slot.key for place in places]))
         number = found.span("opaque" if clocked else "number")
         rate = None if slot.key else _RATE.match(line, number[1]) or _RATE.match(line, start)
         if rate is not None:  # of a pair, of source and target, the second
-            slot, start = slot._replace(key=rate[1], behind=rate[1], over=False), rate.end()
-        slot = slot._replace(key=slot.key or _time_of(slot, keys))
+            slot, start = replace(slot, key=rate[1], behind=rate[1], over=False), rate.end()
+        slot = replace(slot, key=slot.key or _time_of(slot, keys))
         if not slot.key and slot.unit == _COUNTED_UNIT and line[found.end() : found.end() + 2] == " [":
-            slot = slot._replace(key=slot.unit, behind=slot.unit)
+            slot = replace(slot, key=slot.unit, behind=slot.unit)
         if places and (pair := _paired(line, places[-1], slot, before, first=len(places) == 1)) is not None:
             places[-1] = pair[0]
             slot = pair[1]
         holds = not any(map(str.isdigit, earlier + before))
         places.append(_Place(*number, tuple(pieces), slot, holds))
         ends.append(found.end())
-        pieces, earlier = [], slot.before
+        pieces = []
     return _named_behind(line, places, ends)
 
 
@@ -337,7 +344,7 @@ def _named_behind(line: str, places: list[_Place], ends: list[int]) -> tuple[_Pl
     if is_cut or not any(names_a_metric(name["key"]) for name in row):
         return tuple(places)
     for i, name in enumerate(row, first):
-        slot = places[i].slot._replace(key=name["key"], behind=name["key"])
+        slot = replace(places[i].slot, key=name["key"], behind=name["key"])
         places[i] = places[i]._replace(slot=slot, named=name.span("key"))
     return tuple(places)
 
@@ -450,11 +457,20 @@ def _without_fillers(words: list[str]) -> str:
     return " ".join(words[stops[-1] + 1 :] if stops and stops[-1] + 1 < len(words) else words)
 
 
-def shape_of(line: str) -> str:
-    """What a line has in common with all that differ from it in their digits only; few shapes make a log."""
-    lowered = line.lower()
-    spelled = ("nan." in lowered or "inf" in lowered) and _SPELLED.search(lowered)
-    return line if spelled else line.translate(_ANY_DIGIT)
+def shapes_of(lines: Sequence[str]) -> list[str]:
+    """What each line has in common with all that differ from it in their digits only; few shapes make a log.
+
+    All lines are masked at once, which takes a tenth of the time that they take one by one.
+    """
+    whole = "\n".join(lines)
+    shapes = whole.translate(_ANY_DIGIT).split("\n")
+    if len(shapes) != len(lines):  # none, or one with a break in it
+        shapes = [line.translate(_ANY_DIGIT) for line in lines]
+    lowered = whole.lower()
+    if "nan." in lowered or "inf" in lowered:
+        pairs = zip(lines, shapes, strict=True)
+        return [line if _SPELLED.search(line.lower()) else shape for line, shape in pairs]
+    return shapes
 
 
 def names_hold(shape: str) -> bool:
@@ -468,7 +484,7 @@ def _same(shape: str) -> list[tuple[int, int, str, tuple[str, str, bool, str]]] 
     places = _places(shape)
     if any(place.named is not None or not place.holds for place in places):
         return None
-    return [(begin, end, slot.key, slot[2:]) for begin, end, _, slot, *_ in places]
+    return [(begin, end, slot.key, slot.rest) for begin, end, _, slot, *_ in places]
 
 
 def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
@@ -476,17 +492,17 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
 
     Where they stand is looked for once for all lines of its `shape`.
     """
-    shape = shape if shape is not None else shape_of(line)
+    shape = shape if shape is not None else shapes_of([line])[0]
     if (same := _same(shape)) is not None:
         return tuple([Slot(key, line[begin:end], *rest) for begin, end, key, rest in same])
     found: list[Slot] = []
     for place in _places(shape):
-        key, _, unit, before, over, behind = place.slot
+        key, (unit, before, over, behind) = place.slot.key, place.slot.rest
         text = line[place.begin : place.end]
         if not place.holds:
             before = _before(line, place.before)
             slot = Slot("", text, unit, before, over)
-            slot = slot._replace(key=_key(slot, found[-1] if found else None))
+            slot = replace(slot, key=_key(slot, found[-1] if found else None))
             keys = {one.key for one in found}
             key = _of_its_part(_within(slot, keys), [one.key for one in found]) or behind or _time_of(slot, keys)
         if place.named is not None:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import isfinite, log
 
 from forensics.dialects.learned.families import Column, Family
-from forensics.dialects.learned.masking import Slot, shape_of, slots, source
+from forensics.dialects.learned.masking import Slot, shapes_of, slots, source
 from forensics.dialects.names import falls
 from forensics.dialects.spec import N
 from forensics.knowledge.vocabulary import stands_for
@@ -77,8 +77,8 @@ def unnamed(lines: Sequence[str], *, of_splits: bool = False) -> Iterator[Family
     of their data, `train 050 2.18 21.3`.
     """
     rows: dict[tuple[str, ...], list[tuple[Slot, ...]]] = {}
-    for line in lines:
-        row = slots(line, shape_of(line)) if len(line) <= _MOST_CHARS else ()
+    for line, shape in zip(lines, shapes_of(lines), strict=True):
+        row = slots(line, shape) if len(line) <= _MOST_CHARS else ()
         if _LEAST_WIDTH <= len(row) <= _MOST_WIDTH and {slot.unit for slot in row} <= {"", "%"}:
             rows.setdefault(tuple(_BLANKS.sub(" ", slot.before) for slot in row), []).append(row)
     for texts, found in rows.items():

@@ -63,10 +63,11 @@ def roles_of(columns: Sequence[Column]) -> dict[str, str]:
         roles |= {around.key: "epoch", same.key: "iter"}
     is_finer = same is not None and len({*same.values}) < len(same.values)
     even = [c for c in columns if c.counts_evenly] if not roles or (is_finer and {*roles.values()} == {"epoch"}) else []
-    named = [c for c in columns if c.key and c not in even]
-    told = [c.place for c in named if stands_for("printed_metric", c.key) or c.has_a_course]
-    even = [c for c in even if told and c.place < min(told)]
-    roles.update((c.key, "step") for c in sorted(even, key=lambda c: c.place)[:1])
+    if even:
+        named = [c for c in columns if c.key and c not in even]
+        told = [c.place for c in named if stands_for("printed_metric", c.key) or c.has_a_course]
+        first = min(even, key=lambda c: c.place)
+        roles |= {first.key: "step"} if told and first.place < min(told) else {}
     return roles
 
 

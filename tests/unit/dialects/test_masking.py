@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forensics.dialects.learned.masking import Slot, _places, names_hold, shape_of, slots
+from forensics.dialects.learned.masking import Slot, _places, names_hold, shapes_of, slots
 
 
 def value(text: str) -> float:
@@ -83,8 +83,17 @@ def test_a_line_is_read_alike_whatever_line_of_its_shape_was_read_before(one: st
     ("line", "holds"), [("step 12 loss: 0.5", True), ("layer3 loss: 0.5", False), ("[07:08:09] it 3 loss 0.5", True)]
 )
 def test_the_keys_of_a_shape_hold_where_no_digit_stands_in_a_name(line: str, *, holds: bool) -> None:
-    assert names_hold(shape_of(line)) is holds
-    assert slots(line) == slots(line, shape_of(line))
+    (shape,) = shapes_of([line])
+    assert names_hold(shape) is holds
+    assert slots(line) == slots(line, shape)
+
+
+def test_lines_have_the_shape_that_each_has_alone() -> None:
+    lines = ["step 12 loss: 0.5", "", "loss nan.5 at 3", "loss: inf at 41", "", "step 34 loss: 0.6"]
+    assert shapes_of(lines) == [shape for line in lines for shape in shapes_of([line])]
+    assert shapes_of(lines)[0] == shapes_of(lines)[-1] == "step 00 loss: 0.0"
+    assert shapes_of(lines)[2:4] == ["loss nan.5 at 3", "loss: inf at 00"]
+    assert shapes_of([]) == []
 
 
 @pytest.mark.parametrize(
