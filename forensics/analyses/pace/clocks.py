@@ -47,6 +47,7 @@ _ALIKE = 0.9  # of the time of the fastest slow record beside a save: others tha
 _GROUP = ["source", "attempt", "rank"]
 _KEPT = [*_GROUP, "at", "t_ns", PLACE]
 _HELD = ("at", PLACE, "lo", "pace")
+_UNMARKED = pl.Series([False])
 _Place = tuple[str, int, int | None]
 _NEAR = 0.3  # tenfold powers: a factor of two either way still is a thousand
 
@@ -251,7 +252,7 @@ def _paced(rows: pl.DataFrame, pace: Floats, within: Flags | None = None) -> pl.
     counts = rows["at"].to_numpy()
     wanted = (counts[1:] > counts[:-1]) & (pace > 0) & np.isfinite(pace)
     wanted = wanted if within is None else wanted & within
-    beside = [as_column(counts[:-1], "lo"), as_column(pace, "pace")]
+    beside = [rows["at"].head(len(pace)).alias("lo"), as_column(pace, "pace")]
     return where(rows.slice(1).hstack(beside), wanted)
 
 
@@ -335,17 +336,17 @@ def _busy_marked(clock: Clock, busy: Mapping[str, Steps]) -> Clock:
 
     The line of a step is printed before or after what is done at that step, and a sample of one step may hold it.
     """
-    marks = {name: np.zeros(len(clock), np.bool_) for name in busy}
     lows, ats = clock.rows["lo"], clock.rows["at"]
     passed = (ats - lows).alias("passed").shrink_dtype()
     if any(map(len, busy.values())):
         lows, ats = (lows.fill_null(ats) if lows.null_count() else lows).to_numpy(), ats.to_numpy()
-        for name, steps in busy.items():
-            marks[name] = np.searchsorted(steps, lows, "left") != np.searchsorted(steps, ats, "right")
-    marks["busy"] = marks["evaluated"] | marks["saved"]
-    beside = [passed, *(as_column(held, name) for name, held in marks.items())]
+        marks = {n: np.searchsorted(s, lows, "left") != np.searchsorted(s, ats, "right") for n, s in busy.items()}
+        marks["busy"] = marks["evaluated"] | marks["saved"]
+        beside = [as_column(held, name) for name, held in marks.items()]
+    else:  # a run of many ranks has many clocks
+        beside = [_UNMARKED.new_from_index(0, len(clock)).alias(name) for name in (*busy, "busy")]
     kept = only(clock.rows, *(name for name in clock.rows.columns if name != "lo"))
-    return replace(clock, rows=kept.hstack(beside))
+    return replace(clock, rows=kept.hstack([passed, *beside]))
 
 
 def _busy_steps(run: Run) -> dict[str, Steps]:
