@@ -139,6 +139,7 @@ def _words(line: ErrorLine | None, raised: Failure | None) -> dict[str, str]:
     said = hit.groupdict() if hit is not None else {}
     named = {name.partition("__")[0]: words for name, words in said.items() if words}
     known = {
+        "said": raised.own_words,
         "package": package_of(inner),
         **named,
         "frame": short_frame(inner),

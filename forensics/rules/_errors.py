@@ -37,7 +37,8 @@ def of_failure(failure: Failure, role: EvidenceRole = EvidenceRole.PRIMARY) -> E
 def evidence_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
     """Turn errors into evidence: the first is primary, a few more and the code that raised it are related."""
     own = _own_frame(failures[0]) if failures else ""
-    raised = () if not own else (_raised(failures[0], own),)
+    said = tuple(_said(f) for f in failures[:1] if f.own_words)
+    raised = (*said, *((_raised(failures[0], own),) if own else ()))
     first, *more = lines_of(failures) or (None,)
     return (first, *raised, *more) if first is not None else ()
 
@@ -57,6 +58,12 @@ def _site(failure: Failure) -> str:
 def _announced(failure: Failure) -> str:
     """The line that a message announces, where its first one only says that something follows."""
     return failure.more.partition("\n")[0] if failure.message.endswith(":") else ""
+
+
+def _said(failure: Failure) -> Evidence:
+    """What the program logged just before an exception of which nothing is known but its class."""
+    place = Locator(line=failure.said_at)
+    return Evidence(failure.source, place, failure.said, rank=failure.rank, role=EvidenceRole.RELATED)
 
 
 def _own_frame(failure: Failure) -> str:

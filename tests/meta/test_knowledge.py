@@ -31,7 +31,7 @@ EMPTY_WORDS = ("forensics", "profile", "debug", "investigate")
 #: Values that a text may ask for.
 VALUES = {"run", "step", "rank", "ranks", "checkpoint", "saved", "next", "fix", "library", "show_nan", "vast_loss"}
 #: And those of an error that was raised, which may not be known.
-OF_ERRORS = {"frame", "package", "statement", "own", "installs", "look", "look_there", "died_in", "died_below"}
+OF_ERRORS = {"said", "frame", "package", "statement", "own", "installs", "look", "look_there", "died_in", "died_below"}
 
 
 def of_lines() -> set[str]:

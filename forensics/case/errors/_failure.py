@@ -26,9 +26,9 @@ class Failure(Struct, frozen=True):
     """One error of the run; `cleared` says why it is not the run's failure, and is empty when it may be.
 
     `more`: the lines with which its message goes on; `stack`: frames of a traceback, innermost first; `statement`: what
-    the innermost one was about to do; `head`: the line where it begins; `told_line`: that of its words, where
-    an earlier exception of its chain decides; `caught`: a function of the program printed it, and no entry of the
-    program was left. Of `cleared`,
+    the innermost one was about to do; `said`: what the program logged as an error just before it, at line `said_at`;
+    `head`: the line where it begins; `told_line`: that of its words, where an earlier exception of its chain decides;
+    `caught`: a function of the program printed it, and no entry of the program was left. Of `cleared`,
     `progress`: it was caught; `earlier`: it ended an earlier run in the same file; `finished`: the run's own success
     marker follows it; `recurring`: the program raised it again and again and printed on; `teardown`: it follows the
     success marker; `freed`: a later line, or its own, takes it back.
@@ -51,6 +51,8 @@ class Failure(Struct, frozen=True):
     aside: bool = False
     stack: tuple[str, ...] = ()
     statement: str = ""
+    said: str = ""
+    said_at: int | None = None
     head: int | None = None
     told_line: int | None = None
     caught: bool = False
@@ -60,6 +62,11 @@ class Failure(Struct, frozen=True):
     def at(self) -> int:
         """Place inside its source."""
         return self.line if self.line is not None else self.byte or 0
+
+    @property
+    def own_words(self) -> str:
+        """What the program said of it just before, where nothing is known of it but its class."""
+        return self.said if self.cause == ANY and self.said_at is not None else ""
 
 
 def merged(found: Iterable[Failure]) -> tuple[Failure, ...]:

@@ -101,6 +101,8 @@ def _judged(run: Run) -> Iterator[Failure]:
             stack=_stack(attrs),
             statement=attrs.get("statement", ""),
             caught="caught" in attrs,
+            said=attrs.get("said", ""),
+            said_at=_said_at(attrs),
             head=_number(attrs, "head_line"),
             told_line=_number(attrs, "told_line"),
         )
@@ -108,6 +110,11 @@ def _judged(run: Run) -> Iterator[Failure]:
 
 def _number(attrs: Mapping[str, str], name: str) -> int | None:
     return int(said) if (said := attrs.get(name, "")).isdigit() else None
+
+
+def _said_at(attrs: Mapping[str, str]) -> int | None:
+    head, above = _number(attrs, "head_line"), _number(attrs, "said_above")
+    return head - above if head is not None and above is not None and above < head else None
 
 
 def _first(*ranks: int | None) -> int | None:

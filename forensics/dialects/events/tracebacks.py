@@ -20,10 +20,11 @@ import polars as pl
 from msgspec import Struct, field
 
 from forensics.dialects import _lines, prefixes
+from forensics.dialects.events.last_words import message_of
 from forensics.dialects.events.signatures import SOURCE
 from forensics.knowledge.libraries import is_library, is_library_frame
-from forensics.knowledge.vocabulary import stands_for
-from forensics.patterns import lazily
+from forensics.knowledge.vocabulary import stands_for, words_for
+from forensics.patterns import compiled, lazily
 
 #: Tracebacks of one file that are assembled; further ones are counted.
 MOST = 500
@@ -88,6 +89,12 @@ _STACK = 24
 _STATEMENT = 200
 #: Of the lines that a message goes on with, so much of their begin and of their end: a long one ends with its remedy.
 _MORE = 400
+#: A message that is a traceback, as `repr` shows it: what a process raised of the text of another one's.
+_QUOTED = lazily(r"""^[\w.]+: (?P<mark>['"])Traceback \(most recent call last\):\\n(?P<lines>.*)(?P=mark)\s*$""")
+#: So many lines and bytes before a head may say what the program itself thinks of the error.
+_ABOVE, _ABOVE_BYTES = 8, 4096
+#: Words of a sentence; so much of an exception's message in it, and it only repeats that.
+_WORDS, _ECHO = 3, 40
 _ANSI = lazily(_lines.ANSI)
 _BREAK, _NUMBER = lazily("[\n\r\x08]"), lazily(r"\d+")
 
@@ -228,6 +235,7 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
         found.exc, found.message, found.at, found.text = last["exc"], (last["message"] or "").strip(), number, raw
         found.ended, found.whole = True, False
         found.more.clear()
+        _unfold(found)
     elif found.ended and not found.chain:
         return _of_message(found, rest, number)
     elif not found.ended and found.stack:
@@ -236,8 +244,22 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
     return False
 
 
+def _unfold(found: Traceback) -> None:
+    """Take the exception and the frames of a traceback that the message quotes; it was raised there."""
+    quoted = _QUOTED.match(f"{found.exc}: {found.message}")
+    inner = read(HEAD, re.sub(r"\\([\\'])", r"\1", quoted["lines"]).split("\\n")) if quoted is not None else Traceback()
+    if inner.exc:
+        found.exc, found.message, found.statement, found.stack = inner.exc, inner.message, inner.statement, inner.stack
+        found.file, found.line, found.function = inner.file, inner.line, inner.function
+
+
 def _frame(rest: str) -> re.Match[str] | None:
-    return _FRAME.search(rest) or _RICH.match(rest) or _CELL.match(rest) or _INPUT.match(rest)
+    return (
+        (_FRAME.search(rest) if _QUOTED.match(rest) is None else None)
+        or _RICH.match(rest)
+        or _CELL.match(rest)
+        or _INPUT.match(rest)
+    )
 
 
 def _show(found: Traceback, rest: str) -> None:
@@ -301,12 +323,29 @@ def plain(data: bytes) -> str:
     return _ANSI.sub("", data.decode("utf-8", "replace"))
 
 
+def _said_above(found: Traceback, above: bytes, lead: re.Pattern[str] | None) -> dict[str, str]:
+    """The nearest line before a traceback that the program logged as an error, and how far above it stands.
+
+    What only announces the traceback, or says the words of its exception, says no more than that does.
+    """
+    for far, line in enumerate(reversed(plain(above).splitlines()[-_ABOVE:]), start=1):
+        rest = line[len(prefixes.split(line, lead)[0]) :]
+        if _frame(rest) is not None or rest.startswith("Traceback"):
+            return {}
+        hit = compiled(words_for("level_of_an_error")).search(line)
+        said = message_of(line[hit.end() :]) if hit is not None else ""
+        if len(said.split()) >= _WORDS and not stands_for("announces_an_error", said):
+            echoes = found.message and found.message[:_ECHO] in said
+            return {} if echoes else {"said": said[: 2 * _MORE], "said_above": str(far)}
+    return {}
+
+
 class _Open(Struct):
     """A traceback whose lines may go on in the next block."""
 
     row: dict[str, Any]
     window: bytes
-    before: bytes
+    above: bytes
 
 
 class Assembler:
@@ -331,7 +370,7 @@ class Assembler:
             if data and len(one.window) < self._bytes:
                 self._open.append(one)
             else:
-                events += self._event(one.row, one.window, one.before)
+                events += self._event(one.row, one.window, one.above)
         return events
 
     def close(self) -> list[dict[str, Any]]:
@@ -347,12 +386,12 @@ class Assembler:
         self.left_out += max(0, heads.height - free)
         for row in heads.head(free).iter_rows(named=True):
             start = row["byte"] - offset
-            before = data[max(0, start - 400) : start].rstrip(b"\r\n").rsplit(b"\n", 1)[-1]
+            above = data[max(0, start - _ABOVE_BYTES) : start].rstrip(b"\r\n")
             window = data[start : start + self._bytes]
             if start + self._bytes > len(data):
-                self._open.append(_Open(row, window, before))
+                self._open.append(_Open(row, window, above))
             else:
-                events += self._event(row, window, before)
+                events += self._event(row, window, above)
         return events
 
     def headless(self, row: dict[str, Any], window: bytes) -> list[dict[str, Any]]:
@@ -363,8 +402,10 @@ class Assembler:
         """Whether a segment is part of a traceback that was read."""
         return seq <= max(self._read_to.values(), default=_BEFORE)
 
-    def _event(self, row: dict[str, Any], window: bytes, before: bytes) -> list[dict[str, Any]]:
-        if row["seq"] <= self._read_to.get(row["rank"], _BEFORE) or _SCRIPTED.search(before) is not None:
+    def _event(self, row: dict[str, Any], window: bytes, above: bytes) -> list[dict[str, Any]]:
+        before = above.rsplit(b"\n", 1)[-1][-400:]
+        quoted = _QUOTED.match(row["raw"][len(prefixes.split(row["raw"], self._lead)[0]) :])
+        if row["seq"] <= self._read_to.get(row["rank"], _BEFORE) or quoted or _SCRIPTED.search(before) is not None:
             return []
         if FATAL in row["raw"]:
             return _died_in(row, window.decode("utf-8", "replace"), self._chars)
@@ -388,6 +429,7 @@ class Assembler:
             attrs["aside"] = "yes"
         if found.root_at:
             attrs["root_line"] = str(row["line"] + text.count("\n", 0, breaks[found.root_at - 1] + 1))
+        attrs |= _said_above(found, above, self._lead)
         said = (found.text or row["raw"]).encode("utf-8", "replace").decode()[: self._chars]
         return [
             {

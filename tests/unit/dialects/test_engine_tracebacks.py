@@ -298,3 +298,55 @@ def test_an_exception_of_a_traceback_is_told_once_however_its_message_goes_on() 
 def test_a_log_that_begins_with_frames_as_deep_as_its_exception_has_one() -> None:
     (found,) = tracebacks('    File "/opt/toy/loop.py", line 12, in loop\n        turn(\n\n    ValueError: no wind\n')
     assert (found["exc"], found["message"], found["frame"]) == ("ValueError", "no wind", "/opt/toy/loop.py:12 in loop")
+
+
+QUOTED = r"""Traceback (most recent call last):
+  File "/opt/toy/train.py", line 40, in <module>
+    for batch in loader:
+  File "/opt/env/site-packages/torch/utils/data/dataloader.py", line 3, in _process_next_batch
+    raise batch.exc_type(batch.exc_msg)
+KeyError: 'Traceback (most recent call last):\n  File "/opt/toy/data.py", line 12, in __getitem__\n    row = self.db[key]\nKeyError: \'no grain\'\n'
+"""  # noqa: E501 - repr() writes one line
+
+
+def test_a_message_that_is_the_repr_of_a_traceback_is_what_was_raised_there() -> None:
+    (found,) = tracebacks(QUOTED + "end\n")
+    assert (found["exc"], found["message"], found["line"]) == ("KeyError", "'no grain'", 6)
+    assert (found["frame"], found["statement"]) == ("/opt/toy/data.py:12 in __getitem__", "row = self.db[key]")
+
+
+def test_a_quoted_head_without_a_traceback_is_a_message() -> None:
+    (found,) = tracebacks(QUOTED.replace(r"\nKeyError: \'no grain\'\n", ""))
+    assert str(found["message"]).startswith("'Traceback (most recent call last):")
+
+
+SAID = "2031-05-06 07:08:09 | ERROR | mill:turn:7 - no shard is left for this epoch\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "far"),
+    [
+        (SAID, "1"),
+        ("Error: no shard is left for this epoch\n" + "step 7 loss 2.5\n" * 7, "8"),
+        ("ERROR:mill:no shard is left for this epoch\nINFO done\n", "2"),
+    ],
+)
+def test_what_the_program_logged_as_an_error_just_above_is_kept(above: str, far: str) -> None:
+    (found,) = tracebacks(above + PLAIN)
+    assert (found["said"], found["said_above"]) == ("no shard is left for this epoch", far)
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        SAID + "step 7 loss 2.5\n" * 8,  # too far above
+        SAID + PLAIN.replace("shard 7", "shard 6") + "trying again\n",  # of another traceback
+        "ERROR: An exception has occurred in the loop\n",
+        "Error executing job with overrides: ['lr=1']\n",
+        "ERROR: training failed: shard 7 is empty\n",  # the exception's own words
+        "ERROR: no shards\n",
+        "error_rate: 0.1 of all the words\n",
+    ],
+)
+def test_a_line_above_that_says_no_more_is_not_kept(above: str) -> None:
+    assert "said" not in tracebacks(above + PLAIN)[-1]

@@ -292,10 +292,12 @@ def test_an_adapter_that_refuses_is_not_told_as_a_network_that_is_away(tmp_path:
     assert report(written(tmp_path, {"rank0.log": log + TRACEBACK + error})).verdict.cause == cause
 
 
-def test_a_traceback_inside_of_a_message_is_no_key(tmp_path: Path) -> None:
+def test_a_traceback_inside_of_a_message_is_no_key_and_what_it_raised_is_one(tmp_path: Path) -> None:
     inner = "'Traceback (most recent call last):\\n  File \"data.py\", line 34, in get\\nKeyError: \\'mill\\'\\n'"
     page = told(written(tmp_path, raised(f"KeyError: {inner}\n")))
-    assert "Print the keys" not in page
+    assert "Print the keys that are there at data.py:34 in get: 'mill' is not among them" in page
+    cut = told(written(tmp_path, raised(f"KeyError: {inner[:60]}\n")))
+    assert "Print the keys" not in cut
     assert "Print the keys" in told(written(tmp_path, raised("KeyError: 'mill'\n")))
 
 
@@ -305,3 +307,42 @@ def test_a_fault_at_address_zero_is_first_asked_for_the_architecture(tmp_path: P
     verdict = report(written(tmp_path, {"train.log": STEPS + line + "Aborted (core dumped)\n"})).verdict
     assert verdict.cause == "illegal_memory_access"
     assert verdict.actions[0].text.startswith(first)
+
+
+LOGGED = "2031-05-06 07:08:09 | ERROR | more shards are asked for than there are\n"
+BEYOND = """Traceback (most recent call last):
+  File "/opt/toy/train.py", line 40, in <module>
+    names = shards[epoch]["names"]
+"""
+
+
+def test_of_an_exception_that_nobody_knows_the_programs_own_words_just_above_come_first(tmp_path: Path) -> None:
+    found = report(written(tmp_path, {"train.log": f"{LOGGED}{BEYOND}IndexError: list index out of range\n"}))
+    assert found.verdict.actions[0].text.endswith("just before: more shards are asked for than there are")
+    assert (1, "more shards are asked for than there are") in {
+        (e.locator.line, e.quote) for f in found.findings for e in f.evidence
+    }
+
+
+def test_an_error_that_is_known_needs_no_words_of_the_program(tmp_path: Path) -> None:
+    known = f"{LOGGED}{BEYOND}OSError: [Errno 28] No space left on device\n"
+    verdict = report(written(tmp_path, {"train.log": known})).verdict
+    assert (verdict.cause, "just before" in verdict.actions[0].text) == ("disk_full", False)
+
+
+EVICTED = "Status:  Failed\nReason:  Evicted\nMessage: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("why", "cause", "decision"),
+    [
+        ("Pod ephemeral local storage usage exceeds the total limit of containers 5Gi.", "disk_full", "after_change"),
+        ("The node was low on resource: ephemeral-storage.", "evicted", "as_is"),
+        ("The node was low on resource: memory. Container mill used 9Gi.", "host_out_of_memory", "after_change"),
+    ],
+)
+def test_why_a_pod_was_evicted_decides_whether_it_is_started_again_as_it_is(
+    tmp_path: Path, why: str, cause: str, decision: str
+) -> None:
+    verdict = report(written(tmp_path, {"describe.txt": EVICTED.format(why), "train.log": STEPS})).verdict
+    assert (verdict.cause, str(verdict.restart and verdict.restart.decision)) == (cause, decision)
