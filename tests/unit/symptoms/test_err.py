@@ -346,3 +346,26 @@ def test_why_a_pod_was_evicted_decides_whether_it_is_started_again_as_it_is(
 ) -> None:
     verdict = report(written(tmp_path, {"describe.txt": EVICTED.format(why), "train.log": STEPS})).verdict
     assert (verdict.cause, str(verdict.restart and verdict.restart.decision)) == (cause, decision)
+
+
+@pytest.mark.parametrize(
+    ("statement", "advice"),
+    [
+        ("counts[labels] += 1", "Compare the class numbers"),
+        ("end = offsets[shard + 1]", "Compare index 2 with the size 2"),
+    ],
+)
+def test_an_index_one_past_the_end_is_a_class_number_where_labels_index(
+    tmp_path: Path, statement: str, advice: str
+) -> None:
+    frame = f'  File "/app/turn.py", line 3, in turn\n    {statement}\n'
+    log = STEPS + TRACEBACK + frame + "IndexError: index 2 is out of bounds for axis 0 with size 2\n"
+    assert report(written(tmp_path, {"train.log": log})).verdict.actions[0].text.startswith(advice)
+
+
+def test_a_length_that_would_become_nan_is_no_loss_that_is(tmp_path: Path) -> None:
+    short = "ValueError: normalize received a tensor of length 1. This will result in torch.std() returning nan.\n"
+    verdict = report(written(tmp_path, raised(short))).verdict
+    assert (str(verdict.shape), verdict.cause) == ("crash", "sample_too_short")
+    lost = report(written(tmp_path / "b", raised("ValueError: the loss of length 17 is nan\n"))).verdict
+    assert str(lost.shape) == "nan"

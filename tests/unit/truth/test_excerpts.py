@@ -224,7 +224,10 @@ def test_an_exception_without_frames_names_the_package_of_its_class(tmp_path: Pa
     assert verdict.actions[0].command == "pip show windmill"
 
 
-@pytest.mark.parametrize("raised", ["windmill.PlanError", "windmill.core.errors.PlanError", "json.decoder.BrokenError"])
+@pytest.mark.parametrize(
+    "raised",
+    ["windmill.PlanError", "windmill.core.errors.PlanError", "windmill.core.WindMillError", "json.decoder.BrokenError"],
+)
 def test_a_class_that_a_package_raises_on_purpose_asks_for_no_version(tmp_path: Path, raised: str) -> None:
     verdict = said(tmp_path, ["step 3 loss 2.5", f"{raised}: eight plans asked for, one can be had"])
     assert (verdict.cause, verdict.actions[0].command) == ("uncaught_exception", None)
