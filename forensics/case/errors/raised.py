@@ -20,7 +20,7 @@ _OF_A_CALL = 3
 #: Classes that a package offers at its top, or in its module of errors: `soundfile.LibsndfileError`, `ray.exceptions`.
 #: Of four public failures that ended in one none was of the package's version; of two of `jaxlib.xla_extension` both.
 #: So is one that is called like its package: `xgboost.core.XGBoostError`.
-_ON_PURPOSE = lazily(r"^\w+(?:\.\w+)?$|\.(?:errors?|exc|exceptions?)\.\w+$|^(\w+)\.(?:\w+\.)*(?i:\1)\w*$")
+_ON_PURPOSE = lazily(r"^\w+(?:\.\w+)?$|\.(?:errors?(?:_impl)?|exc|exceptions?)\.\w+$|^(\w+)\.(?:\w+\.)*(?i:\1)\w*$")
 
 
 def raised_in(failure: Failure) -> str:

@@ -369,3 +369,21 @@ def test_a_length_that_would_become_nan_is_no_loss_that_is(tmp_path: Path) -> No
     assert (str(verdict.shape), verdict.cause) == ("crash", "sample_too_short")
     lost = report(written(tmp_path / "b", raised("ValueError: the loss of length 17 is nan\n"))).verdict
     assert str(lost.shape) == "nan"
+
+
+@pytest.mark.parametrize(
+    ("line", "cause", "decision"),
+    [
+        ("botocore.exceptions.NoCredentialsError: Unable to locate credentials", "access_refused", "after_change"),
+        (
+            "botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint",
+            "web_request_failed",
+            "as_is",
+        ),
+    ],
+)
+def test_a_server_that_refuses_the_credentials_refuses_them_again(
+    tmp_path: Path, line: str, cause: str, decision: str
+) -> None:
+    verdict = report(written(tmp_path, raised(f"{line}\n"))).verdict
+    assert (verdict.cause, str(verdict.restart and verdict.restart.decision)) == (cause, decision)
