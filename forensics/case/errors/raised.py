@@ -23,6 +23,10 @@ _OF_A_CALL = 3
 _ON_PURPOSE = lazily(r"^\w+(?:\.\w+)?$|\.(?:errors?(?:_impl)?|exc|exceptions?)\.\w+$|^(\w+)\.(?:\w+\.)*(?i:\1)\w*$")
 
 
+#: Classes of a package's own module of errors, which it raises on purpose however deep.
+_OWN_ERRORS = lazily(r"\.(?:errors?(?:_impl)?|exceptions?)\.\w+$")
+
+
 def raised_in(failure: Failure) -> str:
     """Name the package that raised it, where the program's own code was not at hand; empty where it was.
 
@@ -33,7 +37,7 @@ def raised_in(failure: Failure) -> str:
     packages = [name for frame in failure.stack[:inside] if (name := package_of(frame))]
     whose = failure.exception.partition(".")[0]
     told = not (inside or _ON_PURPOSE.search(failure.exception) or whose.lstrip("_") in sys.stdlib_module_names)
-    if packages and inside > _OF_A_CALL:
+    if packages and inside > _OF_A_CALL and not _OWN_ERRORS.search(failure.exception):
         return packages[0]
     return whose if told else ""
 

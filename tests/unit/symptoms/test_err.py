@@ -387,3 +387,29 @@ def test_a_server_that_refuses_the_credentials_refuses_them_again(
 ) -> None:
     verdict = report(written(tmp_path, raised(f"{line}\n"))).verdict
     assert (verdict.cause, str(verdict.restart and verdict.restart.decision)) == (cause, decision)
+
+
+@pytest.mark.parametrize(
+    ("statement", "advice"),
+    [
+        ("for token, count in table:", "Look for the entry without 2 parts"),
+        ("obs, info = env.reset()", "Count what the"),
+    ],
+)
+def test_what_does_not_unpack_in_a_loop_is_an_entry_of_the_data(tmp_path: Path, statement: str, advice: str) -> None:
+    frame = f'  File "/app/turn.py", line 3, in turn\n    {statement}\n'
+    log = STEPS + TRACEBACK + frame + "ValueError: not enough values to unpack (expected 2, got 1)\n"
+    assert report(written(tmp_path, {"train.log": log})).verdict.actions[0].text.startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("raised_as", "asks"), [("windmill.framework.errors_impl.PlanError", False), ("ValueError", True)]
+)
+def test_a_package_raises_its_own_errors_on_purpose_however_deep(tmp_path: Path, raised_as: str, asks: bool) -> None:
+    frames = "".join(
+        f'  File "/opt/env/lib/python3.11/site-packages/windmill/{name}.py", line 3, in turn\n    turn()\n'
+        for name in ("build", "plan", "kind", "level")
+    )
+    log = STEPS + TRACEBACK + frames + f"{raised_as}: a level of -1\n"
+    commands = [one.command for one in report(written(tmp_path, {"train.log": log})).verdict.actions]
+    assert ("pip show windmill" in commands) == asks
