@@ -171,8 +171,9 @@ def _situation(
     own_call = next((one for one in native if not is_library_frame(one)), "")
     rank = verdict.culprits[0] if len(verdict.culprits) == 1 else onset.rank
     path = checkpoint.path if checkpoint is not None and checkpoint.path is not None else ""
+    words = _words(line, raised)
     values = {
-        **_words(line, raised),
+        **words,
         "run": shlex.quote(run.name),
         "step": "" if onset.step is None else str(onset.step),
         "rank": "" if rank is None else str(rank),
@@ -180,7 +181,8 @@ def _situation(
         "checkpoint": "" if not path or _CONTROL.search(path) else shlex.quote(path),
         "saved": "" if checkpoint is None else str(checkpoint.step),
         "next": next((step for step in (lead.next if lead is not None else ()) if not _is_command(step)), ""),
-        "library": raised_in(raised) if raised is not None else "",
+        # a message that says what to do needs no look into the versions
+        "library": raised_in(raised) if raised is not None and not words.get("asks") else "",
         "died_in": short_frame(native[0]) if native else "",
         "died_below": own_call if own_call != next(iter(native), "") else "",
         "vast_loss": _vast_loss(run) if before == 1 else "",

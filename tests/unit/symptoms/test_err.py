@@ -352,7 +352,7 @@ def test_why_a_pod_was_evicted_decides_whether_it_is_started_again_as_it_is(
     ("statement", "advice"),
     [
         ("counts[labels] += 1", "Compare the class numbers"),
-        ("end = offsets[shard + 1]", "Compare index 2 with the size 2"),
+        ("end = offsets[shard + 1]", "Count the shards, files or parts"),
     ],
 )
 def test_an_index_one_past_the_end_is_a_class_number_where_labels_index(
@@ -413,3 +413,23 @@ def test_a_package_raises_its_own_errors_on_purpose_however_deep(tmp_path: Path,
     log = STEPS + TRACEBACK + frames + f"{raised_as}: a level of -1\n"
     commands = [one.command for one in report(written(tmp_path, {"train.log": log})).verdict.actions]
     assert ("pip show windmill" in commands) == asks
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"), [("Maybe you forgot to set the wind?", False), ("the wind has a level", True)]
+)
+def test_a_message_that_says_what_to_do_asks_for_no_version(tmp_path: Path, said: str, asks: bool) -> None:
+    frames = "".join(
+        f'  File "/opt/env/lib/python3.11/site-packages/windmill/{name}.py", line 3, in turn\n    turn()\n'
+        for name in ("build", "plan", "kind", "level")
+    )
+    verdict = report(written(tmp_path, {"train.log": STEPS + TRACEBACK + frames + f"ValueError: {said}\n"})).verdict
+    assert ("pip show windmill" in [one.command for one in verdict.actions]) == asks
+
+
+def test_a_native_check_names_what_it_refuses(tmp_path: Path) -> None:
+    check = "[07:08:09] src/mill.h:14: Check failed: (rows) == (labels) label shape mismatch\n"
+    died = "terminate called after throwing an instance of 'dmlc::Error'\nAborted (core dumped)\n"
+    verdict = report(written(tmp_path, {"train.log": STEPS + check + died})).verdict
+    assert verdict.actions[0].text.startswith("Find what was handed over")
+    assert str(verdict.restart and verdict.restart.decision) == "after_change"
