@@ -123,25 +123,28 @@ class Marks(Struct, frozen=True):
 @derived
 def marks_of(run: Run) -> Marks:
     """Collect the markers and the training rows of a run."""
-    code = pl.col("code")
-    rows = (
-        run.scan("events")
-        .filter(is_end() | code.str.ends_with(".started") | code.is_in(telling("finished_as_last_line")))
-        .with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0))
-        .sort("source", "at")
-        .collect()
+    begun = run.scan("events").filter(pl.col("code").str.ends_with(".started")).collect()
+    successes, starts = (
+        tuple(
+            Mark(r["source"], r["at"], r["t_ns"], r["code"], r["text"] or "", r["line"], r["byte"])
+            for r in rows.with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0))
+            .sort("source", "at", maintain_order=True)
+            .iter_rows(named=True)
+        )
+        for rows in (ends_of(run), begun)
     )
-    last = last_lines(run)
-    marks = [
-        Mark(r["source"], r["at"], r["t_ns"], r["code"], r["text"] or "", r["line"], r["byte"])
-        for r in rows.iter_rows(named=True)
-        if r["code"] not in telling("finished_as_last_line") or r["line"] == last.get(r["source"])
-    ]
-    return Marks(
-        successes=tuple(m for m in marks if not m.code.endswith(".started")),
-        starts=tuple(m for m in marks if m.code.endswith(".started")),
-        steps=_steps(run),
-    )
+    return Marks(successes, starts, _steps(run))
+
+
+@derived
+def ends_of(run: Run) -> pl.DataFrame:
+    """The events that say that training finished, those that say it as the last line of their log included."""
+    lasting = pl.col("code").is_in(telling("finished_as_last_line"))
+    found = run.scan("events").filter(is_end() | lasting).collect()
+    if found.is_empty():
+        return found
+    last = pl.col("source").replace_strict(last_lines(run), default=None, return_dtype=pl.Int64)
+    return found.filter(~lasting | (pl.col("line") == last))
 
 
 def is_end() -> pl.Expr:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 from msgspec import Struct, field
 
-from forensics.case.end_markers import is_end
+from forensics.case.end_markers import ends_of
 from forensics.case.joined.stores import kind_of, stores_of
 from forensics.case.processes.launches import launches
 from forensics.case.processes.lives import Boundary, Life, boundaries, is_new, lives, steps_of_copies, steps_of_launches
@@ -357,11 +357,12 @@ def _described(run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Sta
         .collect()
         .iter_rows(named=True)
     }
-    bad = is_failure()
-    good = is_end()
-    marked = numbered(run.scan("events").filter(bad | good).select("source", "seq", good=good))
-    ends = set(marked.select("number", "good").unique().collect().iter_rows())
-    unplaced = run.scan("events").filter(good & ~pl.col("source").is_in(sorted(cuts)))
+    good, bad = ends_of(run).lazy(), run.scan("events").filter(is_failure())
+    marked = (
+        numbered(rows.select("source", "seq")).select("number", good=pl.lit(value=rows is good)) for rows in (good, bad)
+    )
+    ends = set(pl.concat(marked).unique().collect().iter_rows())
+    unplaced = good.filter(~pl.col("source").is_in(sorted(cuts)))
     if unplaced.head(1).collect().height:  # a source that nothing places ends with the last attempt
         ends.add((len(begins) - 1, True))
     return tuple(

@@ -483,3 +483,17 @@ def test_a_warning_that_comes_again_with_the_line_behind_it_begins_an_attempt(tm
     head = (*WARNING, HEAD[0])
     tried, _ = judged(place_of(tmp_path, train_log=[*head, *steps(1, 50), *head, *steps(51, 90), DONE]))
     assert [(one.first, one.last) for one in tried.every] == [(1, 50), (51, 90)]
+
+
+@pytest.mark.parametrize(
+    ("last", "outcome"),
+    [("job finished with exit code 0", Outcome.HEALTHY), ("srun: job 48 is being prolonged", Outcome.FAILED)],
+)
+def test_the_last_line_of_a_requeued_job_says_how_its_last_attempt_ended(
+    tmp_path: Path, last: str, outcome: Outcome
+) -> None:
+    begun = "srun: job 48 has been allocated resources"
+    place = place_of(tmp_path, train_log=steps(1, 60), slurm_out=[begun, PREEMPTED, begun, last])
+    tried, report = judged(place)
+    assert tried.judged.ended is (outcome is Outcome.HEALTHY)
+    assert report.verdict.outcome is outcome
