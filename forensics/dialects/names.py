@@ -174,11 +174,11 @@ def canonical(printed: str) -> Name:
 
 
 def _timed(key: str) -> Name | None:
-    """The meaning of a name whose last word is a unit of time: of a step (`step_ms`), or what its bare name has."""
+    """The meaning of a name whose last word is a unit of time: of a step (`step_ms`, `t_step_ms`), or of its bare name."""
     found = _IN_TIME.fullmatch(key)
     if found is None:
         return None
-    bare, seconds = found["bare"], _units("time")[found["unit"]]
+    bare, seconds = found["bare"].removeprefix("t_"), _units("time")[found["unit"]]
     name = table().get(bare)
     means = name.canonical if name is not None else _roles("each_time").get(bare, "")
     counter = bare.removesuffix("_time")

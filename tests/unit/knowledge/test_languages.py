@@ -23,6 +23,7 @@ from forensics.knowledge.vocabulary import in_english, stands_for
         ("pérdida de prueba", "loss test"),
         ("потеря на проверке", "loss validation"),
         ("Valideringsförlust", "validation loss"),
+        ("t_rechnen_ms", "t_compute_ms"),
         ("val_loss", "val_loss"),
     ],
 )
@@ -31,7 +32,8 @@ def test_a_name_in_another_language_is_that_of_its_english_words(printed: str, e
 
 
 @pytest.mark.parametrize(
-    "word", ["verlustfrei", "experte", "apertes", "passage", "Schrittweite", "lottery", "passoire", "Überprüfung"]
+    "word",
+    ["verlustfrei", "experte", "apertes", "passage", "Schrittweite", "lottery", "passoire", "Überprüfung", "erwarten"],
 )
 def test_a_longer_word_is_another_one(word: str) -> None:
     assert in_english(word) == word

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import polars as pl
+import pytest
 
+from forensics import pipeline
 from forensics.diagnosis.verdict import decide
 from forensics.model import Coverage, Finding
 from forensics.rules.slowdown.changes import step_time_level_shift
@@ -88,3 +91,26 @@ def test_a_rank_is_measured_by_seconds_where_its_name_says_milliseconds() -> Non
     known = pl.col("name").replace({"data_time": "data_time_s"})
     renamed = run_of("job", {"metrics": frame.with_columns(raw_name=raw, name=known)})
     assert [hit.culprits for hit in straggling_rank(renamed)] == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("names", "culprits"),
+    [
+        ("t_rechnen_ms\tt_warten_ms", (1,)),
+        ("temps_calcul_ms\tattente_ms", (1,)),
+        ("t_fwd_ms\tt_wait_ms", (1,)),
+        ("zahl_eins\tzahl_zwei", ()),
+    ],
+)
+def test_the_parts_of_a_step_are_told_in_any_language(tmp_path: Path, names: str, culprits: tuple[int, ...]) -> None:
+    rng = random.Random(6)
+    for rank in range(3):
+        rows = [f"step\tloss\t{names}"]
+        for step in range(1, 121):
+            late = 20.0 if step > 50 else 0.0
+            own, wait = (12 + late, 3.0) if rank == 1 else (12.0, 3 + late)
+            numbers = [own + rng.uniform(0, 0.5), wait + rng.uniform(0, 0.5)]
+            rows.append("\t".join([str(step), f"{2 - step / 100:.4f}", *(f"{number:.2f}" for number in numbers)]))
+        (tmp_path / f"times_rank{rank}.tsv").write_text("\n".join(rows) + "\n")
+    report = pipeline.report_of(pipeline.ingest_run(tmp_path))
+    assert report.verdict.culprits == culprits
