@@ -9,10 +9,12 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.epochs import EpochScale, epoch_scale
-from forensics.case.errors.failures import standing
+from forensics.case.errors.failures import Failure, standing
+from forensics.case.processes.attempts import attempts
 from forensics.case.series import metric_records
 from forensics.case.steps import at
-from forensics.knowledge.paths import whose
+from forensics.knowledge.causes import is_kind
+from forensics.knowledge.paths import is_weights, whose
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 
@@ -30,9 +32,11 @@ def known(run: Run) -> pl.DataFrame:
 
     Columns: `step`, `path`, `source`, `line`, `committed`, `removed`, `on_disk`, `complete`, `ruined`. A path of a
     folder on disk is preferred to a commit line's, and that to a save line's. A step saved again after its removal is
-    not removed; one that is missing on disk between others of its folder is. `ruined`: an error names it.
+    not removed; one that is missing on disk between others of its folder is. `ruined`: an error names it. `replaced`: a
+    later step was saved into its file.
     """
-    rows = _placed(run, run.collect("checkpoints").sort("source", "attempt", "seq", maintain_order=True))
+    told = run.collect("checkpoints").sort("source", "attempt", "seq", maintain_order=True)
+    rows = _placed(run, told)
     frame = rows.filter(pl.col("step").is_not_null()).with_columns(
         written=pl.col("kind").is_in(_WRITTEN),
         order=pl.col("kind").replace_strict(_BEST_FIRST, default=9, return_dtype=pl.Int32),
@@ -49,7 +53,13 @@ def known(run: Run) -> pl.DataFrame:
         pl.col("complete").filter(pl.col("kind") == "directory").max(),
     )
     removed = (pl.col("removed") | _missing(best)) & ~pl.col("on_disk")
-    best = best.with_columns(removed=removed, ruined=_ruined(run, best["path"].to_list()))
+    file = pl.col("path").is_in([path for path in best["path"].drop_nulls().unique() if is_weights(path)])
+    best = best.with_columns(
+        removed=removed,
+        ruined=_ruined(run, best["path"].to_list()),
+        replaced=file & (pl.col("step") < pl.col("step").max().over("path")),
+        complete=pl.when(_is_cut(told)).then(pl.lit(value=False)).otherwise("complete"),
+    )
     return best.filter("written").drop("written").sort("step")
 
 
@@ -113,10 +123,29 @@ def _missing(best: pl.DataFrame) -> pl.Expr:
     return pl.any_horizontal(beside).fill_null(value=False) if beside else pl.lit(value=False)
 
 
+def _is_cut(told: pl.DataFrame) -> pl.Expr:
+    """Whether the file that a path names lies on disk, under a name without a step, and lacks its end."""
+    cut = told.filter((pl.col("kind") == "directory") & pl.col("step").is_null() & ~pl.col("complete"))
+    found = [pl.format("/{}", "path").str.ends_with(f"/{source}") for source in cut["source"].unique()]
+    return pl.any_horizontal(found).fill_null(value=False) if found else pl.lit(value=False)
+
+
 def _ruined(run: Run, paths: Sequence[str | None]) -> pl.Series:
-    """Whether an error that stands names a checkpoint or a file in it: it could not be read, or not be written."""
-    said = [f"{failure.message}\n{failure.quote}" for failure in standing(run)] if any(paths) else []
+    """Whether an error that stands names a checkpoint or a file in it: it could not be read, or not be written.
+
+    One that speaks of a damaged file and names none means the file that its process says it loads.
+    """
+    said = [f"{f.message}\n{f.quote}\n{_loading(run, f)}" for f in standing(run)] if any(paths) else []
     return pl.Series([bool(path) and any(_names(text, path) for text in said) for path in paths], dtype=pl.Boolean)
+
+
+def _loading(run: Run, failure: Failure) -> str:
+    """The line that says what the process loads whose error speaks of a damaged checkpoint; empty for other errors."""
+    if not is_kind(failure.cause, "damaged"):
+        return ""
+    tried = attempts(run)
+    start = tried.every[tried.of(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns)].start
+    return start.quote if start is not None else ""
 
 
 def _names(text: str, path: str | None) -> bool:
@@ -137,6 +166,7 @@ def fates(rows: pl.DataFrame) -> pl.DataFrame:
     return _by_first(
         rows,
         (pl.col("removed"), "removed", "a later line says that it was deleted"),
+        (pl.col("replaced"), "removed", "a later step was saved into its file"),
         (pl.col("ruined"), "incomplete", "an error names it"),
         (broken, "incomplete", "the files on disk are not those of a finished save"),
         (kept, "incomplete", "its save began, but no line says that it was committed"),

@@ -174,7 +174,7 @@ def canonical(printed: str) -> Name:
 
 
 def _timed(key: str) -> Name | None:
-    """The meaning of a name whose last word is a unit of time: of a step (`step_ms`, `t_step_ms`), or of its bare name."""
+    """The meaning of a name whose last word is a unit of time: of a step (`step_ms`, `t_step_ms`), or its bare name."""
     found = _IN_TIME.fullmatch(key)
     if found is None:
         return None

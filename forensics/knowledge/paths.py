@@ -20,6 +20,7 @@ from forensics.patterns import lazily
 _INT64_DIGITS = 18
 #: Endings of files that hold weights or a whole model.
 _WEIGHTS = r"\.(?:pth?|pth\.tar|ckpt|bin|npz|safetensors|keras|weights\.h5|h5|hdf5|th|pdparams|msgpack|caffemodel)"
+_ENDING = lazily(_WEIGHTS + r"\Z")
 #: Orbax names a folder by its step alone, below a folder of checkpoints.
 _BARE = lazily(r"(?P<step>\d+)\Z")
 _HOME = lazily(r"checkpoints?|ckpts?", re.IGNORECASE)
@@ -112,6 +113,11 @@ def _named(path: str, found: re.Match[str], *, temporary: bool) -> Named:
         name: int(digits) for name, digits in found.groupdict().items() if digits and len(digits) <= _INT64_DIGITS
     }
     return Named(path, places.get("step"), places.get("epoch"), temporary)
+
+
+def is_weights(path: str) -> bool:
+    """Whether a path is that of a file of weights, by its ending."""
+    return _ENDING.search(path) is not None
 
 
 def is_part_of_job(name: str) -> bool:

@@ -164,3 +164,46 @@ def test_a_checkpoint_that_a_rank_was_still_writing_is_no_place_to_go_on_from(
     assert why_none(run, Shape.HANG, cause) == f"step 50 was {words}"
     assert found is not None
     assert found.step == clean
+
+
+_DAMAGED = "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"
+
+
+def _saved(save: str = "wrote snap/latest.pt (step {})") -> list[str]:
+    return [line for at in (20, 40) for line in (*_records(at - 19, at), save.format(at))]
+
+
+@pytest.mark.parametrize(
+    ("loads", "clean"), [("snap/latest.pt", None), ("snap/latest.pt.old", 40), ("base/weights.pt", 40)]
+)
+def test_the_file_that_a_process_says_it_loads_is_the_damaged_one(
+    tmp_path: Path, loads: str, clean: int | None
+) -> None:
+    raised = ["Traceback (most recent call last):", '  File "run.py", line 7, in <module>', _DAMAGED]
+    (tmp_path / "train.log").write_text("\n".join([*_saved(), f"restoring {loads}", *raised]) + "\n")
+    found = last_clean(ingest_run(tmp_path), Shape.CRASH, Onset(step=40), "checkpoint_damaged")
+    assert (found.step if found else None) == clean
+
+
+@pytest.mark.parametrize(
+    ("line", "replaced"),
+    [
+        ("wrote snap/latest.pt (step {})", [True, False]),
+        ("saving checkpoint at iteration {} to /ckpt/gpt", [False, False]),
+    ],
+)
+def test_of_steps_that_were_saved_into_one_file_only_the_last_is_there(
+    tmp_path: Path, line: str, replaced: list[bool]
+) -> None:
+    assert _written(tmp_path, _saved(line))["replaced"].to_list() == replaced
+
+
+@pytest.mark.parametrize(("kept", "clean"), [(100, None), (len(_WHOLE), 40)])
+def test_a_file_without_a_step_that_was_cut_on_disk_is_none_to_go_on_from(
+    tmp_path: Path, kept: int, clean: int | None
+) -> None:
+    (tmp_path / "snap").mkdir()
+    (tmp_path / "snap/latest.pt").write_bytes(_WHOLE[:kept])
+    (tmp_path / "train.log").write_text("\n".join([*_saved(), "Killed"]) + "\n")
+    found = last_clean(ingest_run(tmp_path), Shape.CRASH, Onset(step=40))
+    assert (found.step if found else None) == clean
