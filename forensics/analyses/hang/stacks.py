@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight, attributes
+from forensics.case.errors.named import ranks_named
 from forensics.knowledge.doing import by_frame
 from forensics.knowledge.libraries import is_library
 from forensics.knowledge.vocabulary import stands_for
@@ -173,9 +174,9 @@ def _frame(text: str) -> Frame:
 
 
 def _dumped(run: Run) -> dict[int, Stack]:
+    every = _frames(run)
     threads = (
-        run.scan("stack_frames")
-        .filter(pl.col("rank").is_not_null())
+        every.filter(pl.col("rank").is_not_null())
         .with_columns(
             # faulthandler names no thread; the main one alone runs a script
             main=pl.coalesce(pl.col("thread_name").str.contains(r"(?i)^MainThread$"), pl.col("function") == "<module>"),
@@ -194,14 +195,25 @@ def _dumped(run: Run) -> dict[int, Stack]:
         orient="row",
     )
     rows = (
-        run.scan("stack_frames")
-        .join(wanted.lazy(), on=["rank", "source", "seq"], how="semi")
+        every.join(wanted.lazy(), on=["rank", "source", "seq"], how="semi")
         .filter(pl.col("depth").fill_null(0) < _MOST_FRAMES)
         .sort("rank", "depth")
         .collect()
     )
     threads = (_stack(part) for _, part in rows.group_by("rank", maintain_order=True))
     return {thread.rank: thread for thread in threads}
+
+
+def _frames(run: Run) -> pl.LazyFrame:
+    """The frames of all dumps, with the rank of a process that others name by its number."""
+    frames, named = run.scan("stack_frames"), ranks_named(run)
+    own = pl.DataFrame(
+        [(int(name), rank) for name, rank in named.items() if name.isdigit()],
+        schema={"pid": pl.Int64, "named": pl.Int32},
+        orient="row",
+    )
+    joined = frames.join(own.lazy(), on="pid", how="left", maintain_order="left")
+    return joined.with_columns(rank=pl.coalesce("rank", "named")).drop("named")
 
 
 def _chosen(threads: pl.DataFrame) -> dict[int, tuple[str, int]]:

@@ -21,6 +21,8 @@ from forensics.store.run import Run, derived
 _PLACE = lazily(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.[0-7])?")
 _BARE = lazily(r"[0-9a-f]{1,12}")
 _WORKER = lazily(r"^\W*\(\w[\w.:]{0,120} pid=(?P<pid>\d{1,10})\b")
+#: The event of a process of which a dump has the stack.
+_DUMPED = "stack-process"
 #: The fact that the log of the devices states of each: its place on the bus.
 _BUS = r"^gpu\.(\d+)\.pci\.bus_id$"
 
@@ -28,7 +30,8 @@ _BUS = r"^gpu\.(\d+)\.pci\.bus_id$"
 @derived
 def ranks_named(run: Run) -> Mapping[str, int]:
     """The rank of each process, by its number, and of each device, by its place on the bus (`5d:00`)."""
-    return _certain((*_processes(run), *_devices(run)))
+    told = [*_processes(run), *_devices(run)]
+    return _certain((*told, *_in_turn(run, _certain(told))))
 
 
 def rank_named(run: Run, attrs: Mapping[str, str], line: str = "") -> int | None:
@@ -67,6 +70,24 @@ def _processes(run: Run) -> Iterator[tuple[str, int]]:
         rank = one.get("rank", whole or (one.get("local_rank") if single else None))
         if rank is not None:
             yield from ((name, int(rank)) for name in (one.get("pid", ""), place_of(one.get("bus_id", ""))) if name)
+
+
+def _in_turn(run: Run, told: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Give the processes that nothing else names by their order: a launcher starts its workers by rank, one by one.
+
+    They are those that it ended while they lived, or of which a dump has the stack, where there is one for each rank.
+    """
+    size = highest_rank(run) + 1
+    rows = run.scan("events").filter(pl.col("code").is_in([*telling("ended_alive"), _DUMPED])).select("code", "attrs")
+    named: dict[str, set[int]] = {}
+    for code, attrs in rows.collect().iter_rows():
+        named.setdefault(code, set()).update(int(pid) for pid in (attributes(attrs).get("pid", ""),) if pid.isdigit())
+    known = {int(name): rank for name, rank in told.items() if name.isdigit()}
+    for pids in named.values():
+        left = [rank for rank in range(size) if rank not in known.values()]
+        unknown = sorted(pids - known.keys())
+        if size > 1 and len(left) == len(unknown):
+            yield from zip(map(str, unknown), left, strict=True)
 
 
 def _once(told: Iterable[Mapping[str, str]]) -> int:

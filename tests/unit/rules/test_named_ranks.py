@@ -89,3 +89,36 @@ def test_a_device_is_that_of_the_rank_with_its_index_where_each_has_one(
 )
 def test_a_place_on_the_bus_is_read_in_every_spelling(text: str, place: str) -> None:
     assert place_of(text) == place
+
+
+_WAITS = "    all_reduce (torch/distributed/distributed_c10d.py:2501)\n    <module> (tune.py:40)\n"
+_ASKED = "W0506 07:09:00.200 33 api.py:753] Received 15 death signal, shutting down workers\n"
+_READS = "    read_shard (tune.py:17)\n    <module> (tune.py:38)\n"
+
+
+def _dump(*stacks: str) -> str:
+    heads = (
+        f'Process {pid}: python tune.py\nPython v3.11.7\n\nThread {pid} (idle): "MainThread"\n' for pid in (7, 8, 9)
+    )
+    return "\n".join(head + stack for head, stack in zip(heads, stacks, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("stacks", "ranks"),
+    [((_WAITS, _WAITS, _READS), (2,)), ((_WAITS, _READS), ()), ((_WAITS, _WAITS, _READS, _WAITS), ())],
+    ids=["one for each rank", "not of all", "of another process"],
+)
+def test_stacks_of_processes_that_nobody_names_are_those_of_the_ranks_in_turn(
+    stacks: tuple[str, ...], ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    steps = "".join(
+        f"[rank{r}]: 2026-05-06 07:08:{n:02d} step {n} | loss {2 + 3 / n:.4f}\n" for n in range(1, 30) for r in range(3)
+    )
+    more = 'Process 3: python tune.py\nPython v3.11.7\n\nThread 3 (idle): "MainThread"\n' * (len(stacks) > 3)
+    assert _culprits(tmp_path, train=steps + _ASKED, pyspy=more + _dump(*stacks[-3:])) == ranks
+
+
+def test_processes_that_a_launcher_ended_are_its_workers_in_turn(tmp_path: Path) -> None:
+    ended = "".join(f"W0506 api.py:1028] Sending process {pid} closing signal SIGTERM\n" for pid in (9000, 9001, 9002))
+    steps = "".join(f"[rank{r}] step {n} | loss {2 + 3 / n:.4f}\n" for n in range(1, 30) for r in range(3))
+    assert _culprits(tmp_path, train=steps + ended, kern=_KILLED.format(pid=9001)) == (1,)
