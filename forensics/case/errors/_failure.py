@@ -73,7 +73,8 @@ def merged(found: Iterable[Failure]) -> tuple[Failure, ...]:
     """Give a traceback the judgement of a signature that stands in its own last line, and drop that signature."""
     rows = list(found)
     taken: set[int] = set()
-    named = {i: _with_signature(f, i, rows, taken) for i, f in enumerate(rows) if _opens(f)}
+    raised = frozenset((f.source, f.at) for f in rows if f.code == "traceback")
+    named = {i: _with_signature(f, i, rows, taken, raised) for i, f in enumerate(rows) if _opens(f)}
     printed: dict[tuple[str, str], list[Failure]] = {}
     for failure in rows:
         printed.setdefault((failure.source, failure.code), []).append(failure)
@@ -95,7 +96,10 @@ def _placed(failure: Failure, printed: Mapping[tuple[str, str], Sequence[Failure
     return replace(failure, shape=shape, weight=weight, cause=cause)
 
 
-def _with_signature(failure: Failure, i: int, rows: list[Failure], taken: set[int]) -> Failure:
+def _with_signature(
+    failure: Failure, i: int, rows: list[Failure], taken: set[int], raised: frozenset[tuple[str, int]]
+) -> Failure:
+    """`raised` are the places of all exceptions with a traceback of their own: none is the message of another."""
     said = (failure.message or failure.exception)[:60]
     for j in range(max(0, i - _NEAR_EVENTS), min(i + _NEAR_EVENTS, len(rows))):
         other = rows[j]
@@ -105,7 +109,7 @@ def _with_signature(failure: Failure, i: int, rows: list[Failure], taken: set[in
             taken.add(j)
             if _says_little(failure) and other.weight >= Weight.CLOSED:
                 failure = _judged_as(failure, other)
-        elif _says_little(failure) and _goes_on(failure, other):
+        elif _says_little(failure) and _goes_on(failure, other) and (other.source, other.at) not in raised:
             taken.add(j)
             failure = _judged_as(failure, other)
     return failure

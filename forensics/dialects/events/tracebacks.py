@@ -71,6 +71,8 @@ _SCRIPTED = lazily(rb"^The above operation failed in interpreter\b")
 _ASIDE = lazily(rb"Exception in thread|Error in atexit|exception was never retrieved|Exception in Tkinter")
 #: The outermost frame of a thread, where other lines stand between its announcement and the head.
 _THREAD = lazily(r'File "[^"]*threading\.py", line \d+, in _bootstrap')
+#: Whose traceback it is, where all ranks print that of the one that failed (torch.distributed.checkpoint).
+_WHOSE = lazily(r"Traceback \(most recent call last\): \(RANK (?P<rank>\d{1,7})\)")
 _HANDLING = "During handling of the above exception"
 _CHAIN = (_HANDLING, "The above exception was the direct cause")
 #: Words that a launcher or a bar left before a head: the rank that stands directly before it speaks.
@@ -415,6 +417,7 @@ class Assembler:
         lines = [text[a + 1 : b] for a, b in pairwise([*breaks, len(text)])]
         found = read(row["raw"], lines, self._lead)
         rank = found.rank if row["rank"] is None else row["rank"]
+        whose = _WHOSE.search(row["raw"])
         if FORWARD in row["raw"]:
             return [_forward_call(row, rank, found, self._chars)]
         self._read_to[rank] = row["seq"] + found.read
@@ -435,7 +438,7 @@ class Assembler:
             {
                 **place,
                 "stamped": row["raw"][:160],
-                "rank": rank,
+                "rank": rank if whose is None else int(whose["rank"]),
                 "step": None,
                 "level": "error",
                 "code": "traceback",

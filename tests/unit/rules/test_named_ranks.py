@@ -122,3 +122,43 @@ def test_processes_that_a_launcher_ended_are_its_workers_in_turn(tmp_path: Path)
     ended = "".join(f"W0506 api.py:1028] Sending process {pid} closing signal SIGTERM\n" for pid in (9000, 9001, 9002))
     steps = "".join(f"[rank{r}] step {n} | loss {2 + 3 / n:.4f}\n" for n in range(1, 30) for r in range(3))
     assert _culprits(tmp_path, train=steps + ended, kern=_KILLED.format(pid=9001)) == (1,)
+
+
+def _checkpoint_of(rank: int, failed: str) -> str:
+    """What distributed checkpointing prints on each rank where some could not write."""
+    lines = (
+        ("Traceback (most recent call last):", '  File "train.py", line 611, in <module>', "    save()"),
+        ("torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([2])",),
+        (f"Traceback (most recent call last):{failed}", '  File "utils.py", line 163, in reduce_scatter'),
+        ("    local_data = map_fun()", "OSError: [Errno 28] No space left on device"),
+    )
+    return "".join(f"[rank{rank}]: {line}\n" for part in lines for line in part)
+
+
+@pytest.mark.parametrize(("failed", "ranks"), [(" (RANK 2)", (2,)), ("", ())], ids=["of one rank", "of each"])
+def test_a_traceback_that_every_rank_prints_is_that_of_the_rank_it_names(
+    failed: str, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    steps = "".join(f"[rank{r}]: step {n} | loss {2 + 3 / n:.4f}\n" for n in range(1, 30) for r in range(3))
+    assert _culprits(tmp_path, train=steps + "".join(_checkpoint_of(r, failed) for r in range(3))) == ranks
+
+
+@pytest.mark.parametrize(
+    ("line", "ranks"),
+    [
+        ("/job:jax_worker/replica:0/task:3 unresponsive, missed heartbeats for 100s.", (3,)),
+        ("tasks are unhealthy (stopped sending heartbeats): /job:jax_worker/replica:0/task:2", (2,)),
+        ("tasks are unhealthy (stopped sending heartbeats)", ()),
+    ],
+)
+def test_a_task_that_jax_hears_nothing_of_any_more_is_named(line: str, ranks: tuple[int, ...], tmp_path: Path) -> None:
+    fatal = "F0102 03:04:05.000000 91 client.h:80] Terminating process because the JAX distributed service detected"
+    assert _culprits(tmp_path, train=f"{_STEPS}{line}\n{fatal} fatal errors.\n") == ranks
+
+
+@pytest.mark.parametrize(("name", "ranks"), [("tpu-w-{}", (1,)), ("tpu-k-{}", ())])
+def test_the_worker_whose_machine_is_taken_back_is_named(name: str, ranks: tuple[int, ...], tmp_path: Path) -> None:
+    taken = "I0203 23:08:09 sync.cc:251] Instance tpu-w-1 will be preempted in 30 seconds.\n"
+    gone = "E0203 23:09:49 209 client.h:80] Terminating process because the JAX distributed service detected fatal"
+    logs = {name.format(r): _STEPS + (taken if r == 1 else f"{gone} errors.\n") for r in range(3)}
+    assert _culprits(tmp_path, **logs) == ranks
