@@ -71,7 +71,7 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
     led = [f for f in omens if f.evidence[0].place != cause.evidence[0].place]
     told = [*led, cause, *(f for f in explained if f not in omens)]
     links = firsts(told, lambda f: f.evidence[0].place)[:_CHAIN]  # two that prove themselves by one line are one event
-    onset = _onset(cause, explained)
+    onset = _onset(cause, others)
     loop = loop_words(run) if outcome is Outcome.FAILED else ""  # another restart as it is will end there, too
     return Verdict(
         outcome=outcome,
@@ -92,11 +92,14 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
     )
 
 
-def _onset(cause: Finding, explained: Iterable[Finding]) -> Onset:
-    """The onset of the cause; where it knows no step, that of another finding of the same cause, of no other rank."""
+def _onset(cause: Finding, others: Iterable[Finding]) -> Onset:
+    """The onset of the cause; where it knows no step, that of what has the same cause, or of which it says who did it,
+    and of no other rank.
+    """  # noqa: D205 - one sentence over two lines
     if cause.onset.step is not None or not cause.cause:
         return cause.onset
-    alike = (f.onset for f in explained if f.cause == cause.cause and f.onset.step is not None)
+    same = (f for f in others if (f.cause == cause.cause and explains(cause, f)) or names_who(cause, f))
+    alike = (f.onset for f in same if f.onset.step is not None)
     step = next((o for o in alike if None in (o.rank, cause.onset.rank) or o.rank == cause.onset.rank), None)
     return cause.onset if step is None else replace(cause.onset, step=step.step, step_lo=step.step_lo)
 

@@ -8,6 +8,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.series import keys_of, metric_rows
+from forensics.case.world import world
 from forensics.stats.spread import median
 from forensics.store.run import Run
 
@@ -32,6 +33,15 @@ class Throttled(Struct, frozen=True):
     power_share: float | None
     reasons: tuple[str, ...]
     rows: pl.DataFrame
+
+
+def rank_of(run: Run, one: Throttled) -> int | None:
+    """Give the rank of a device of the only host: its number, where there are several and each rank may have one."""
+    keys = keys_of(run)
+    own = keys.filter(pl.col("name").is_in(_CLOCK))
+    devices = {*own["raw_name"].cast(pl.String).str.extract(_DEVICE).drop_nulls()}
+    fits = max(world(run), default=0) < len(devices) > 1
+    return int(one.device) if own["source"].n_unique() == 1 and fits else None
 
 
 def throttled(run: Run, *, fall: float, samples: int) -> Iterator[Throttled]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.analyses.traces.gpu_clocks import Throttled, throttled
+from forensics.analyses.traces.gpu_clocks import Throttled, rank_of, throttled
 from forensics.case.backend import backend
 from forensics.case.series import holding, metric_records, metric_rows
 from forensics.case.settings import settings
@@ -37,13 +37,16 @@ def gpu_clocks_throttled(run: Run, cfg: Clocks) -> Findings:
     one = min(found, key=lambda t: t.low / t.high)
     known = _reason(one, cfg)
     reason, cause = known or ("the log does not tell why", "low_clocks")
+    rank = rank_of(run, one) if len(found) == 1 and known else None
     yield gpu_clocks_throttled.finding(
         f"GPU {one.device} ran at {one.low:.0f} MHz instead of {one.high:.0f} MHz in "
         f"{100 * one.share:.0f} % of its loaded samples: {reason}",
         "its SM clock under load is below the one it held before",
         proof(one.rows.row(0, named=True), one.rows.row(-1, named=True)),
+        Onset(t_ns=one.rows["t_ns"][0], rank=rank),
         severity="warning" if known else "info",
         confidence="high" if known else "low",
+        culprits=() if rank is None else (rank,),
         cause=cause,
         numbers={"high_mhz": one.high, "low_mhz": one.low, "share": one.share},
         likely=(

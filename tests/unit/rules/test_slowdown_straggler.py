@@ -114,3 +114,30 @@ def test_the_parts_of_a_step_are_told_in_any_language(tmp_path: Path, names: str
         (tmp_path / f"times_rank{rank}.tsv").write_text("\n".join(rows) + "\n")
     report = pipeline.report_of(pipeline.ingest_run(tmp_path))
     assert report.verdict.culprits == culprits
+
+
+def _clocks(*slow: int) -> str:
+    head = "timestamp, index, temperature.gpu, clocks.current.sm [MHz], utilization.gpu [%]\n"
+    rows = [
+        f"2025/07/02 13:{at:02d}:00.000, {gpu}, {92 if late else 66}, {1005 if late else 1980} MHz, 99 %\n"
+        for at in range(60)
+        for gpu in range(4)
+        for late in (gpu in slow and at >= 30,)
+    ]
+    return head + "".join(rows)
+
+
+@pytest.mark.parametrize(("slow", "culprits"), [((3,), (3,)), ((2, 3), ()), ((), ())])
+def test_the_only_device_whose_clock_fell_is_why_steps_are_slow(
+    tmp_path: Path, slow: tuple[int, ...], culprits: tuple[int, ...]
+) -> None:
+    rng = random.Random(8)
+    steps = [
+        f"step {n} loss {2 - n / 400:.4f} step_time {(0.6 if n > 200 else 0.4) + rng.uniform(0, 0.004):.3f}s"
+        for n in range(1, 401)
+    ]
+    (tmp_path / "train.log").write_text("\n".join([*steps, "training finished"]) + "\n")
+    (tmp_path / "gpus.csv").write_text(_clocks(*slow))
+    verdict = pipeline.report_of(pipeline.ingest_run(tmp_path)).verdict
+    assert (verdict.culprits, verdict.onset.step) == (culprits, 201)
+    assert (verdict.cause == "thermal_throttling") is bool(culprits)
