@@ -80,8 +80,8 @@ def stragglers(run: Run, least: Straggling) -> Iterator[Straggler]:
     ranked, known_value = pl.col("rank").is_not_null(), pl.col("value") >= 0
     timed = metric_rows(run, ranked & (pl.col("name") == "step_time_s")).filter(known_value)
     step_s = timed.select(pl.col("value").median()).collect().item()
-    for part, waiting in (("own", False), ("waiting", True)):
-        names = list(named(run, part))
+    for parts, waiting in ((("own", "data"), False), (("waiting",), True)):
+        names = list(dict.fromkeys(name for part in parts for name in named(run, part)))
         if not names:
             continue
         timed = metric_rows(run, ranked & pl.col("raw_name").is_in(names))

@@ -99,6 +99,7 @@ def test_a_rank_is_measured_by_seconds_where_its_name_says_milliseconds() -> Non
         ("t_rechnen_ms\tt_warten_ms", (1,)),
         ("temps_calcul_ms\tattente_ms", (1,)),
         ("t_fwd_ms\tt_wait_ms", (1,)),
+        ("perf/data_wait_ms\tt_wait_ms", (1,)),
         ("zahl_eins\tzahl_zwei", ()),
     ],
 )
