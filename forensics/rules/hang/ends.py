@@ -16,7 +16,7 @@ from forensics.case.world import nodes, world
 from forensics.knowledge.errors import clues
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.knowledge.suspects import suspect
-from forensics.rules._errors import of_failure, short
+from forensics.rules._errors import of_failure, said, short
 from forensics.rules.hang.clue import Clue, gives_clues, of_seen
 from forensics.rules.kit import Evidence, Locator, Run
 
@@ -94,9 +94,6 @@ def _ended(ends: Sequence[Exit]) -> tuple[Evidence, ...]:
     return tuple(Evidence(e.source, Locator(line=e.line), e.quote.strip(), rank=e.rank) for e in ends[:_SHOWN])
 
 
-_CHARS = 120
-
-
 @gives_clues("HNG013 first-exception")
 def first_exception(run: Run) -> Iterator[Clue]:
     """The earliest own error, when few ranks have one."""
@@ -106,8 +103,7 @@ def first_exception(run: Run) -> Iterator[Clue]:
     first = in_order(own.values())[0]
     if first.rank is None or first.code in {line.id for line, _ in clues("host")}:
         return
-    words = (first.message.strip().splitlines() or [""])[0] if first.message else short(first.quote)
-    what = f"{first.exception or 'an error'}: {words[:_CHARS]}".rstrip(": ")
+    what = short(said(first)) if first.exception else f"an error: {short(first.quote)}"
     cause = "" if first.shape in {"oom", "nan"} else suspect(first.cause or UNKNOWN[2]).of_one_rank
     why = f"rank {first.rank} raised {what}"
     yield Clue((first.rank,), cause or first.cause, 7, "log", why, (of_failure(first),))
