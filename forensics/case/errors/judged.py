@@ -211,6 +211,7 @@ def _inner(attrs: dict[str, str]) -> dict[str, str]:
     last = of_exception(attrs.get("exc", ""), attrs.get("message", ""))
     first = of_exception(attrs["root_exc"], attrs.get("root_message", ""))
     fallback = "handling" in attrs and first[1] == "crash" and first[0] in {Weight.OWN, Weight.ECHO}
+    fallback = fallback and last[0] > Weight.WRAPPER
     says_more = first[0] <= Weight.CLOSED < last[0]
     if first[2] == ANY or ((fallback or says_more) and last[2] != ANY):
         return attrs

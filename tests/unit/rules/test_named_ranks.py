@@ -140,7 +140,11 @@ def test_a_traceback_that_every_rank_prints_is_that_of_the_rank_it_names(
     failed: str, ranks: tuple[int, ...], tmp_path: Path
 ) -> None:
     steps = "".join(f"[rank{r}]: step {n} | loss {2 + 3 / n:.4f}\n" for n in range(1, 30) for r in range(3))
-    assert _culprits(tmp_path, train=steps + "".join(_checkpoint_of(r, failed) for r in range(3))) == ranks
+    own = "[rank2]: Traceback (most recent call last):\n[rank2]: OSError: [Errno 28] No space left on device\n\n"
+    own += "[rank2]: During handling of the above exception, another exception occurred:\n\n"
+    for first in ("", own):
+        said = [(first if r == 2 else "") + _checkpoint_of(r, failed) for r in range(3)]
+        assert _culprits(tmp_path, train=steps + "".join(said)) == ranks
 
 
 @pytest.mark.parametrize(
