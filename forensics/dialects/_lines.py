@@ -1,7 +1,8 @@
 """Blocks of bytes to the few printed segments that matter, each with its line and byte.
 
 A segment is the text between newlines, carriage returns and runs of backspaces; lines are counted by newline only. What
-a program printed directly behind a bar of tqdm, which is drawn without a newline, is a segment of its own.
+a program printed directly behind a bar of tqdm, which is drawn without a newline, is a segment of its own, and so is a
+record that `pprint` or `json.dumps` spread over several lines: its counter may stand behind what it counts.
 """
 
 from __future__ import annotations
@@ -16,12 +17,20 @@ import numpy.typing as npt
 import polars as pl
 
 from forensics.io.columns import as_column
+from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 
 Ints = npt.NDArray[np.int64]
 _BREAKS = bytes.maketrans(b"\r\x08", b"\n\n")
 #: The last bracket of a bar of tqdm, when something was printed directly behind it.
 _GLUED = lazily(rb"<[\d:?]+, [^\]\n]{1,400}\](?=[^\s\]])")
+#: An object that goes on in the next line, and a whole number of it.
+_SPREAD = lazily(rb"\{(?:[ \t]*\n[ \t]+)?['\"][^'\"\n]{1,80}['\"]:[^\n]{0,400}[,{(\[][ \t]*\n(?=[ \t])")
+_WHOLE = lazily(rb"['\"]([^'\"\n]{1,80})['\"]: ?\d+\s*[,}]")
+#: A longer object is no record.
+_RECORD_BYTES = 2_000
+_INDENTED = (b" ", b"\t", b"}", b"]")
+_COUNTERS = ("counter_of_steps", "counter_of_epochs")
 _ASCII = bytes(range(128)) + b"?" * 128
 _META = lazily(r"[\\.+*?()|\[\]{}^$]")
 _MAX_REPAIRS = 10_000
@@ -72,6 +81,29 @@ def _unglued(data: bytes) -> bytes:
     for end in ends:
         parted[end] = ord("\n")
     return bytes(parted)
+
+
+def _gathered(data: bytes) -> bytes:
+    """The same number of bytes, with blanks for the newlines within each object that counts a step or an epoch."""
+    gathered, end = bytearray(data), 0
+    for found in _SPREAD.finditer(data):
+        if found.start() >= end and (size := _object_bytes(data[found.start() : found.start() + _RECORD_BYTES])):
+            end = found.start() + size
+            gathered[found.start() : end] = data[found.start() : end].replace(b"\n", b" ")
+    return bytes(gathered) if end else data
+
+
+def _object_bytes(data: bytes) -> int:
+    """How many bytes an indented object takes that counts a step or an epoch; 0 where none begins here and ends."""
+    depth = 0
+    for at, sign in enumerate(data):
+        depth += (sign == ord("{")) - (sign == ord("}"))
+        if sign == ord("\n") and data[at + 1 : at + 2] not in _INDENTED:
+            return 0
+        if not depth:
+            names = (key.decode("utf-8", "replace").lower() for key in _WHOLE.findall(data, 0, at + 1))
+            return at + 1 if any(stands_for(means, name) for name in names for means in _COUNTERS) else 0
+    return 0
 
 
 def strings(data: bytes) -> pl.Series:
@@ -173,7 +205,7 @@ class Cut:
     def __init__(self, data: bytes, *, first_line: int = 1, offset: int = 0, first_seq: int = 0) -> None:
         """Cut at newlines, carriage returns, backspaces and behind bars; a break at the end begins no segment."""
         self._original = data
-        self.data = _unglued(data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data)
+        self.data = _gathered(_unglued(data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data))
         ends = np.flatnonzero(np.frombuffer(self.data, np.uint8) == ord("\n"))
         open_end = bool(data) and not self.data.endswith(b"\n")
         self.height = len(ends) + open_end

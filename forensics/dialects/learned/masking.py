@@ -54,9 +54,12 @@ _TOKEN = lazily(
     rf")(?P<unit>(?=\S){_UNIT}|{_UNIT}(?!\s*[:=]|\s*/(?! ?\d)|\s+[-+]?[\d.]))?(?![^\W\u3041-\ud7a3]|@|\.\d|-[A-Za-z])"
 )
 #: A key right behind the name of the group that it begins.
-_INSIDE = lazily(r"(?P<group>[A-Za-z_]\w*) ?[:\[] ?(?P<key>[A-Za-z_]\w*) ?[:=]? ?$")
+_INSIDE = lazily(
+    r"(?P<group>[A-Za-z_]\w*)(?: ?[:\[] ?|['\"]?: ?\{['\"]?)(?P<key>[A-Za-z_]\w*)['\"]? ?[:=]? ?(?<!['\"])$"
+)
+_ITEM = lazily(r",\s*['\"]\w+['\"]: ?")
 #: A word that says of which data a quantity is, glued to its name in brackets: `loss(val)=0.3`, not `mean(loss)=0.3`.
-_QUALIFIED = lazily(r"(?P<name>[A-Za-z_][\w.]*)\((?P<word>[A-Za-z_]\w*)\)\s*[:=]\s*$")
+_QUALIFIED = lazily(r"(?P<name>[A-Za-z_][\w.]*)\((?P<word>[A-Za-z_][\w-]*)\)\s*[:=]\s*$")
 #: Names may be of any alphabet, or Chinese, Japanese or Korean, whose colons and commas are wide.
 LETTERS = (
     r"A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0386-\u06ff\u0900-\u0e7f\u1e00-\u1eff"
@@ -85,6 +88,12 @@ _COUNTED = lazily(
 )
 #: The same with the counter's name behind its number: `Loss after 82 updates: 1.9`.
 _QUANTITY_AT = lazily(rf"(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,2}}?) \(?(?:for|at|of|in|after|on)\s+$", re.IGNORECASE)
+#: What a mean is taken over stands before its value: `avg loss over last 200 = 1.83`, `loss (last 100 updates): 1.9`.
+_MEAN_OVER = lazily(
+    rf"(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,2}}?),? \(?(?:(?:over|of|for|in) )?(?:the )?(?:last|past|previous)\s+$",
+    re.IGNORECASE,
+)
+_IS = lazily(r"(?: ?[^\W\d_]+)?\)?\s*(?:[:=]|->|is|was)\s*")
 _COUNTER_BEHIND = lazily(rf" ?(?P<counter>{_COUNTER}(?:e?s)?)\)?\s*(?:[:=]|->|is|was)\s*", re.IGNORECASE)
 #: A counter whose name stands behind its number: `第 3 轮`.
 _ORDINAL = lazily(r"第\s*$")
@@ -265,6 +274,9 @@ def _paired(line: str, last: _Place, slot: Slot, before: str, *, first: bool) ->
         return last._replace(slot=replace(told, key="step")), replace(slot, key=told.key)
     if slot.over and (both := _two_counters(told.key)) is not None:
         return last._replace(slot=replace(told, key=both[0])), replace(slot, key=both[1], over=False)
+    over = _MEAN_OVER.search(told.before[-120:]) if _IS.fullmatch(before) is not None else None
+    if over is not None and names_a_metric(over["key"]):
+        return last._replace(slot=replace(told, key="")), replace(slot, key=key_of(f"{over['key']}: "))
     if (pair := _around_a_counter(told.before, before)) is not None:
         return last._replace(slot=replace(told, key=pair[1])), replace(slot, key=pair[0])
     return None
@@ -306,7 +318,8 @@ def _places(line: str) -> tuple[_Place, ...]:
         bare = replace(slot, before=_ORDINAL.sub("", before))
         slot = replace(slot, key=_key(bare, places[-1].slot if places else None))
         keys = {place.slot.key for place in places}
-        slot = replace(slot, key=_of_its_part(_within(slot, keys), [place.slot.key for place in places]))
+        within = _within(slot, keys, places[-1].slot if places else None)
+        slot = replace(slot, key=_of_its_part(within, [place.slot.key for place in places]))
         number = found.span("opaque" if clocked else "number")
         rate = None if slot.key else _RATE.match(line, number[1]) or _RATE.match(line, start)
         if rate is not None:  # of a pair, of source and target, the second
@@ -380,7 +393,7 @@ def _time_of(slot: Slot, earlier: AbstractSet[str]) -> str:
     return "time" if bare and earlier and "time" not in earlier else ""
 
 
-def _within(slot: Slot, earlier: AbstractSet[str]) -> str:
+def _within(slot: Slot, earlier: AbstractSet[str], last: Slot | None) -> str:
     """The key, with the name before its colon or bracket where that is of held-out data or a loss, or it stands twice.
 
     `train: loss 2.3 top1 9 | test: loss 2.4 top1 8`, `loss[loss=0.3, over 6400], tot_loss[loss=0.4]`.
@@ -390,6 +403,8 @@ def _within(slot: Slot, earlier: AbstractSet[str]) -> str:
     if said is not None and said["word"] == slot.key and names_a_metric(said["name"]) and not _is_quantity(slot.key):
         return f"{said['name']} ({slot.key})"
     found = _INSIDE.search(near) if slot.key else None
+    if found is None and last is not None and _ITEM.fullmatch(near) and " " in last.key:
+        return f"{last.key.split(' ')[0]} {slot.key}"  # the next item of the same object
     if found is None or found["key"] != slot.key:
         return slot.key
     is_part = stands_for("whole_loss", found["group"]) and not stands_for("printed_loss", slot.key)
@@ -399,7 +414,11 @@ def _within(slot: Slot, earlier: AbstractSet[str]) -> str:
 
 def _is_quantity(key: str) -> bool:
     """Whether a name is one of a metric, and no word for the data that one is of."""
-    return names_a_metric(key) and not any(stands_for(means, key) for means in ("held_out_word", "names_training"))
+    return names_a_metric(key) and not _says_which_data(key)
+
+
+def _says_which_data(word: str) -> bool:
+    return stands_for("held_out_word", word) or stands_for("names_training", word)
 
 
 def _of_its_part(key: str, earlier: Sequence[str]) -> str:
@@ -407,8 +426,7 @@ def _of_its_part(key: str, earlier: Sequence[str]) -> str:
 
     `train loss 0.3 acc 0.9 | val loss 0.4 acc 0.8`: the second is the accuracy of the validation.
     """
-    names_its_own = any(stands_for(means, key) for means in ("held_out_word", "names_training"))
-    if key not in earlier or names_its_own:
+    if key not in earlier or _says_which_data(key):
         return key
     begun = [one.split(" ")[0] for one in earlier[earlier.index(key) + 1 :] if " " in one]
     return next((f"{word} {key}" for word in reversed(begun) if stands_for("held_out_word", word)), key)
@@ -437,6 +455,8 @@ def key_of(before: str) -> str:
         words = words[:-1]
     elif "(" in words[-1] and found["sep"][:1] == ")":
         words[-1] += ")"
+    is_value = before[-120:][: found.start()][-1:] == "=" and "=" in found["sep"]  # of another key: `ckpt=ema.pt fid=3`
+    words = words[1:] if len(words) > 1 and is_value and not _says_which_data(words[0]) else words
     if len(words) > 1 and found.start() == 0 and stands_for("counter_of_epochs", words[0]):
         words = words[1:]  # `第21轮 训练损失`
     while len(words) > 1 and (words[0].lower() in _STOP or (words[0].lower() == "epoch" and len(words) > 2)):
@@ -504,7 +524,11 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
             slot = Slot("", text, unit, before, over)
             slot = replace(slot, key=_key(slot, found[-1] if found else None))
             keys = {one.key for one in found}
-            key = _of_its_part(_within(slot, keys), [one.key for one in found]) or behind or _time_of(slot, keys)
+            key = (
+                _of_its_part(_within(slot, keys, found[-1] if found else None), [one.key for one in found])
+                or behind
+                or _time_of(slot, keys)
+            )
         if place.named is not None:
             key = behind = line[slice(*place.named)]
         found.append(Slot(key, text, unit, before, over, behind))

@@ -1,0 +1,78 @@
+"""Names and records as people print them: means over a window, other keys' values, objects over several lines."""
+
+from __future__ import annotations
+
+from math import exp
+from pprint import pformat
+
+import polars as pl
+import pytest
+
+from forensics.dialects.engine import parse_text
+from forensics.dialects.learned.generic import learn
+from forensics.dialects.learned.masking import slots
+from forensics.dialects.sniff import sample_of
+
+LOSSES = [round(0.4 + 2 * exp(-at / 9), 4) for at in range(40)]
+
+
+def metrics(text: str) -> pl.DataFrame:
+    dialect = learn(sample_of([text.encode()]).to_list())
+    return parse_text(dialect, text)["metrics"] if dialect is not None else pl.DataFrame()
+
+
+def course(text: str, name: str) -> list[tuple[int, float]]:
+    """Each step with its value, of one name."""
+    rows = metrics(text)
+    return list(rows.filter(pl.col("name") == name).select("step", "value").iter_rows()) if rows.height else []
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("update 20 avg loss over last 200 = 1.83, lr 0.1", ["update", "", "avg loss", "lr"]),
+        ("it 20: loss (last 100 updates): 1.83", ["it", "", "loss"]),
+        ("it 20: mean return of the past 10 episodes is 1.83", ["it", "", "mean return"]),
+        ("seconds over last 200 = 1.83, loss 2", ["seconds over last", "", "loss"]),  # no metric
+        ("loss over last 200, lr 0.1", ["loss over last", "lr"]),  # nothing is its value
+        ("ckpt=ema_1.pt fid=8.83 it=2", ["fid", "it"]),
+        ("phase=val loss=0.3 it=2", ["val loss", "it"]),
+        ("train loss=0.3 it=2", ["train loss", "it"]),
+        ("update 20, WER(dev-clean)=0.3", ["update", "WER (dev-clean)"]),
+        ("{'valid': {'acc': 0.6, 'bce': 0.7}, 'epoch': 3}", ["valid acc", "valid bce", "epoch"]),
+        ("{'train': {'acc': 0.6, 'bce': 0.7}, 'epoch': 3}", ["acc", "bce", "epoch"]),
+    ],
+)
+def test_the_name_of_a_number(line: str, keys: list[str]) -> None:
+    assert [slot.key for slot in slots(line)] == keys
+
+
+def test_a_window_of_a_mean_is_not_its_value() -> None:
+    lines = [f"update {20 * at} avg ctc loss over last 20 = {loss}" for at, loss in enumerate(LOSSES)]
+    assert course("\n".join(lines), "avg ctc loss")[-1] == (780, LOSSES[-1])
+
+
+def records(width: int, *, counter: str = "epoch") -> str:
+    rows = ({"acc": 0.5, "bce": loss, counter: at, "zlr": 0.1} for at, loss in enumerate(LOSSES))
+    return "".join(pformat(row, width=width) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("width", [20, 200])
+def test_a_record_over_several_lines_has_the_step_that_stands_within_it(width: int) -> None:
+    assert course(records(width), "bce") == [*enumerate(LOSSES)]
+
+
+def test_lines_are_counted_as_they_are_printed() -> None:
+    assert metrics(records(20)).filter(pl.col("name") == "bce")["line"].to_list()[:3] == [1, 5, 9]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        records(20, counter="seed"),  # counts nothing
+        records(20).replace("\n ", "\n"),  # not indented
+        records(20).replace("'bce'", "'note': '" + "x" * 2000 + "',\n 'bce'"),  # too long for a record
+    ],
+)
+def test_what_is_no_record_of_one_step_stays_in_its_lines(text: str) -> None:
+    assert sample_of([text.encode()]).to_list() == text.splitlines()
