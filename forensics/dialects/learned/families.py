@@ -8,7 +8,7 @@ loop has the step in its path, in its text, or on the nearest earlier line.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
@@ -137,6 +137,8 @@ class Family(Struct, frozen=True):
     pattern: str = ""
     needle: str = ""
     held_out: bool = False
+    #: the line that counts closes the record: `Train loss: 0.41`, then `Epoch 3 took 12 s`
+    is_ahead: bool = False
     #: the key of the only time that records print, which is that of a step whatever it is called
     time: str = ""
 
@@ -328,12 +330,13 @@ def _from_a_word(text: str, key: str) -> str:
 _OF_RECORDS = ("metrics", "progress")
 
 
-def finish(frame: pl.DataFrame) -> pl.DataFrame:
+def finish(frame: pl.DataFrame, *, ahead: Collection[int] = ()) -> pl.DataFrame:
     """Fill `step`: printed, else `(epoch - first) * batches + batch`, else the epoch, else the last one before.
 
     Epochs in parts (`1.35`) are none. `first` is 0 where an epoch 0 is printed and 1 elsewhere; a batch counter without
     an epoch starts a new epoch where it falls. A line that names only an epoch takes the last step before it when other
-    lines count finer; one of an epoch that is over, as in a table at the end, the last step of that epoch.
+    lines count finer; one of an epoch that is over, as in a table at the end, the last step of that epoch. Lines of the
+    kinds `ahead` have the step of the next line that counts.
     """
     if not frame["step"].null_count():
         return frame
@@ -356,9 +359,13 @@ def finish(frame: pl.DataFrame) -> pl.DataFrame:
         own = pl.when(pl.col("epoch").is_not_nan()).then(pl.col("epoch").cast(pl.Int64, strict=False))
         frame = frame.with_columns(step=pl.coalesce("step", own))  # a save may name an epoch, too
     step, epoch = pl.col("step"), pl.col("epoch")
+    is_ahead = pl.col("kind").is_in(ahead)
+    if ahead:
+        frame = frame.with_columns(step=pl.when(is_ahead).then(step.backward_fill()).otherwise(step))
     at = pl.when(step.is_not_null()).then(epoch).forward_fill()
     of_its_epoch = pl.when(epoch < at).then(step.max().over("epoch"))
-    return frame.with_columns(step=pl.coalesce(step, of_its_epoch, step.forward_fill()))
+    nearest = pl.when(~is_ahead).then(step.forward_fill()) if ahead else step.forward_fill()
+    return frame.with_columns(step=pl.coalesce(step, of_its_epoch, nearest))
 
 
 def _turns(batch: pl.Series) -> pl.Series:
@@ -384,6 +391,13 @@ def continues(places: Sequence[int], rows: Sequence[tuple[Slot, ...]], heads: Se
     if all(row[0].before[:1].isspace() for row in rows) and below >= _BELOW * len(places):
         return True
     return any(_is_one_of_each(places, kind) for kind in heads)
+
+
+def is_closed(places: Sequence[int], heads: Sequence[Sequence[int]]) -> bool:
+    """Whether lines that count close the records of lines that do not: none of any kind is above the first of these."""
+    if not heads or min(kind[0] for kind in heads) < places[0]:
+        return False
+    return any(_is_one_of_each([-place for place in places[::-1]], [-head for head in kind[::-1]]) for kind in heads)
 
 
 def _is_one_of_each(places: Sequence[int], heads: Sequence[int]) -> bool:

@@ -9,7 +9,8 @@ unknown, so numbers are kept as printed; names still go through the table of can
 
 The step is, in order of preference: a growing counter; `(epoch - first) * batches + batch` where the counter starts
 again in each epoch; a counter that wraps at `M` of `N/M`; the epoch; the first whole number that rises evenly before a
-loss, or before a fraction that falls as a loss does. Which one, the values decide.
+loss, or before a fraction that falls as a loss does. Which one, the values decide. A line that counts nothing has the
+step of the one before it that does, or of the one behind it where that closes each record.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from operator import itemgetter
 
 from forensics.dialects._counters import is_of_data
-from forensics.dialects.learned.families import Column, Family, as_line, continues, finish, seconds_of
+from forensics.dialects.learned.families import Column, Family, as_line, continues, finish, is_closed, seconds_of
 from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shapes_of, slots
 from forensics.dialects.learned.nameless import nameless, unnamed
@@ -113,13 +114,14 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
         found = [*unnamed(lines, of_splits=True), *found]
     if not any(family.is_metric for family in found):
         return None
-    learned = tuple(as_line(family, points=points) for family in _with_lone_time(found))
+    shown = _with_lone_time(found)
+    learned = tuple(as_line(family, points=points) for family in shown)
     return Dialect(
         name="generic",
         title="Learned from the log itself",
         lines=(*learned, *_sections(lines, titles, repeats), *ANY_LOG["saves"].lines),
         sniff=tuple(line.pattern for line in learned if line.meaning == "metrics"),
-        finish=finish,
+        finish=partial(finish, ahead=[at for at, family in enumerate(shown) if family.is_ahead]),
         doc=__doc__ or "",
     )
 
@@ -203,6 +205,7 @@ def _families(
     heads: list[list[int]] = []
     counters: list[tuple[int, Family, _Group]] = []
     rest: list[_Group] = []
+    told: list[tuple[Family, list[int]]] = []
     for signature, found in sorted(groups.items(), key=lambda kv: -len(kv[1])):
         found.sort(key=itemgetter(0))
         places, rows = [at for at, _ in found], [row for _, row in found]
@@ -214,7 +217,7 @@ def _families(
             family = replace(family, held_out=_HELD_OUT in signature)
             if family.is_metric:
                 heads += [places] * (not _COUNTERS.isdisjoint(family.roles.values()))
-                yield family
+                told.append((family, places))
             else:
                 counters.append((places[0], family, (signature, places, rows)))
         elif trusted:
@@ -224,10 +227,20 @@ def _families(
             rest.append(group)  # the second counter of one record
         else:
             heads.append(group[1])
-            yield family
+            told.append((family, group[1]))
     for signature, places, rows in rest:
         if continues(places, rows, [*heads, titles]):
-            yield Family(tuple(_columns(_keys_of(signature), rows, [])), {}, is_metric=True)
+            family = Family(tuple(_columns(_keys_of(signature), rows, [])), {}, is_metric=True)
+            told.append((family, places))
+    own = [places for family, places in told if not family.roles and not _is_held_out(family)]
+    closes = not titles and any(is_closed(places, heads) for places in own)
+    for family, places in told:
+        is_ahead = closes and not family.roles and is_closed(places, heads)
+        yield replace(family, is_ahead=True) if is_ahead else family
+
+
+def _is_held_out(family: Family) -> bool:
+    return family.held_out or any(stands_for("held_out_word", column.key) for column in family.columns)
 
 
 def _is_evaluation(signature: tuple[str, ...]) -> bool:
@@ -391,7 +404,7 @@ def _family(
         return Family(tuple(columns), roles | speaker, is_metric=True)  # `Epoch 3 completed in 12.1s`
     moves = any(r in {"step", "iter"} for r in roles.values()) or any(c.has_a_course for c in measured)
     if not metric and not (measured and moves):
-        return Family(tuple(columns), roles | speaker, is_metric=False) if any(roles) and not named else None
+        return Family(tuple(columns), roles | speaker, is_metric=False) if any(roles) and not measured else None
     return Family(tuple(columns), roles | speaker, is_metric=True)
 
 

@@ -76,3 +76,38 @@ def test_lines_are_counted_as_they_are_printed() -> None:
 )
 def test_what_is_no_record_of_one_step_stays_in_its_lines(text: str) -> None:
     assert sample_of([text.encode()]).to_list() == text.splitlines()
+
+
+def blocks(*lines: str, first: str = "", last: str = "") -> str:
+    rows = ("\n".join(lines).format(at=at, loss=loss, val=loss + 0.1) for at, loss in enumerate(LOSSES))
+    return "\n".join([*filter(None, [first]), *rows, *filter(None, [last])]) + "\n"
+
+
+CLOSED = ("Train loss: {loss:.4f}", "Test loss: {val:.4f}")
+
+
+def test_a_line_that_counts_may_close_its_record() -> None:
+    text = blocks(*CLOSED, "epoch {at} took 12.1 s")
+    assert course(text, "loss") == [*enumerate(LOSSES)]
+    assert course(text, "eval_loss")[3] == (3, round(LOSSES[3] + 0.1, 4))
+
+
+def test_a_record_that_no_line_closes_has_no_step() -> None:
+    text = blocks(*CLOSED, "epoch {at} took 12.1 s", last="Train loss: 0.5")
+    assert course(text, "loss")[-2:] == [(39, LOSSES[39]), (None, 0.5)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        blocks("epoch {at}/40", *CLOSED),
+        blocks("epoch {at}/40", *CLOSED, "epoch {at} took 12.1 s"),
+        blocks("epoch {at} took 12.1 s", *CLOSED),
+        blocks(
+            "epoch {at} loss {loss:.4f}", "Test loss: {val:.4f}", first="Test loss: 4.1"
+        ),  # measured before it trains
+    ],
+)
+def test_a_line_that_counts_above_a_record_opens_it(text: str) -> None:
+    assert course(text, "loss") == [*enumerate(LOSSES)]
+    assert course(text, "eval_loss")[-1] == (39, round(LOSSES[39] + 0.1, 4))
