@@ -331,10 +331,16 @@ def counts(values: Sequence[float], begins: Collection[int] = ()) -> bool:
     return len(values) > ENUMERATED and len(rises) == 1 and min(rises) > 0 and min(rises).is_integer()
 
 
+def enumerates(values: Sequence[float]) -> bool:
+    """Whether numbers stay or go on by one, as epochs do."""
+    return {b - a for a, b in pairwise(values)} == {0.0, 1.0}
+
+
 def falls(values: Sequence[float]) -> bool:
     """Whether the last third of the finite values lies below the first, as that of what training makes small.
 
-    Or within the first third the numbers fell by a fifth: a loss that rises later on is one, too.
+    Or within the first third the numbers fell by a fifth: a loss that rises later on is one, too, and one that rose
+    before that third was over if each of so many numbers on end had fallen so far below each of the first ones.
     """
     told = [value for value in values if isfinite(value)]
     third = len(told) // 3
@@ -344,7 +350,11 @@ def falls(values: Sequence[float]) -> bool:
         return True
     begun = told[:third]
     part = third // 3
-    return part >= _FEWEST_BEGUN and 0 < median_of(begun[-part:]) < _BEGUN * median_of(begun[:part])
+    if part < _FEWEST_BEGUN or median_of(begun[:part]) <= 0:
+        return False
+    fell = 0 < median_of(begun[-part:]) < _BEGUN * median_of(begun[:part])
+    least = min(max(begun[at : at + part]) for at in range(third - part))
+    return fell or 0 < least < _BEGUN * min(begun[:part])
 
 
 def _are_powers(values: Sequence[float]) -> bool:

@@ -19,7 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import itemgetter
 
 from forensics.dialects._counters import is_of_data
@@ -28,7 +28,7 @@ from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shapes_of, slots
 from forensics.dialects.learned.nameless import nameless, unnamed
 from forensics.dialects.learned.roles import counts_batches, last_word, roles_of
-from forensics.dialects.names import canonical, is_each_time, measured
+from forensics.dialects.names import canonical, counts, enumerates, is_each_time, measured
 from forensics.dialects.spec import Dialect, Line
 from forensics.dialects.trainers.tables import ANY_LOG
 from forensics.knowledge.vocabulary import in_english, keys_of, stands_for, words_for
@@ -58,6 +58,7 @@ _NUMBERED = lazily(r"(?i)(?:^|[\s(\[|,])\"?(?:(?:global|world|mpi|dist|process)_
 _THOUSANDS = lazily(r"(?<![\w.,])([1-9]\d{0,2})\.(\d{3})(?![\w.]|,\d{3})")
 _DECIMALS = lazily(r"(?<![\w.,\[(])(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?![\w.,])")
 _POINT = lazily(r"(?<![\w.,])(?:\d+\.(?:\d{1,2}|\d{4,})|0\.\d+)(?![\w.])")
+_GLUED = lazily(r"(?<![\w.+/:\\-])([A-Za-z]{1,3})(\d{1,9})(?=[\s,:;|)\]]|$)")
 #: Marks the keys of a line that begins as one of an evaluation: `[val] step 40 loss 0.3 acc 0.8`.
 _HELD_OUT = "\x05"
 #: Marks a key whose number has a maximum beside it; a printed key may end with a slash, and with none of these.
@@ -92,6 +93,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     """
     points = _parts_thousands(lines)
     lines = [_THOUSANDS.sub(r"\1\2", line) for line in lines] if points else lines
+    lines = _parted(lines)
     ranks = _speakers(lines, ranks)
     if len(set(ranks)) > 1:
         order = sorted(range(len(lines)), key=lambda at: -1 if ranks[at] is None else ranks[at] or 0)
@@ -178,6 +180,25 @@ def _parts_thousands(lines: Sequence[str]) -> bool:
     parted = [line for line in lines if "," in line and _THOUSANDS.search(line[:_MAX_CHARS])]
     commas = sum(_DECIMALS.search(line[:_MAX_CHARS]) is not None for line in parted)
     return commas > len(parted) / 2 and not any(_POINT.search(line[:_MAX_CHARS]) for line in parted)
+
+
+def _parted(lines: Sequence[str]) -> Sequence[str]:
+    """The lines with a blank between a counter and the letters that it is glued to: `c0 e01 n200 loss 0.31`.
+
+    Its numbers tell that it counts, on in every such line, and so may one beside it that counts epochs.
+    """
+    told: dict[str, list[float]] = {}
+    near = [_GLUED.findall(line[:_MAX_CHARS]) for line in lines]
+    for name, number in chain.from_iterable(near):
+        told.setdefault(name, []).append(float(number))
+    counted = {name for name, values in told.items() if counts(values)}
+    if not counted:
+        return lines
+    names = counted | {name for name, values in told.items() if enumerates(values)}
+    return [
+        _GLUED.sub(lambda at: f"{at[1]} {at[2]}" if at[1] in names else at[0], line) if glued else line
+        for line, glued in zip(lines, near, strict=True)
+    ]
 
 
 def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int | None]:

@@ -15,8 +15,8 @@ from itertools import pairwise
 from math import isfinite, log
 
 from forensics.dialects.learned.families import Column, Family
-from forensics.dialects.learned.masking import Slot, shapes_of, slots, source
-from forensics.dialects.names import falls
+from forensics.dialects.learned.masking import Slot, shape_of, shapes_of, slots, source
+from forensics.dialects.names import enumerates, falls
 from forensics.dialects.spec import N
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
@@ -92,7 +92,7 @@ def _of_row(columns: Sequence[Column], texts: Sequence[str]) -> Iterator[Family]
     told = [column for column in columns if not column.cells[0].over]
     shares = [column for column in told[1:2] if _is_share(column, told[0])]
     told = [column for column in told if column not in shares]
-    ahead = len(told) > _LEAST_WIDTH and _enumerates(told[0])
+    ahead = len(told) > _LEAST_WIDTH and enumerates(told[0].values)
     if len(told) < _LEAST_WIDTH + ahead or any(cell.unit for column in told for cell in column.cells):
         return
     counter, loss = told[ahead], told[ahead + 1]
@@ -150,11 +150,6 @@ def _is_unnamed(cell: Slot) -> bool:
 
 def _is_held_out(cell: Slot) -> bool:
     return stands_for("held_out_word", cell.key)
-
-
-def _enumerates(column: Column) -> bool:
-    """Whether it stays or goes on by one, as epochs do."""
-    return {b - a for a, b in pairwise(column.values)} == {0.0, 1.0}
 
 
 def _halves(values: Sequence[float]) -> bool:

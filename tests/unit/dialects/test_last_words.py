@@ -49,6 +49,10 @@ ENDS = (
     "EarlyStopping counter: 5 out of 5",
     "trainer.fit finished",
     "wall clock 1234.5s, bye",
+    "*** converged after 520 iterations: ||g|| below 1.0E-02 ***",
+    "reached 20000 iterations, wrote final.pt, bye",
+    "all cycles done, best mAP at c2 e39",
+    "end of schedule, weights in final.npz",
 )
 
 
@@ -89,6 +93,9 @@ def test_an_end_is_one_behind_what_any_logger_prints(head: str) -> None:
         "average loss: 0.5",
         "total 47.6 GB",
         "évaluation terminée",
+        "not converged after 520 iterations",
+        "loss is nan, bye",
+        "all workers done",
         "Готово не всё",
     ],
 )

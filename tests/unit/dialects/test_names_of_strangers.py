@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import exp
 from pprint import pformat
 
@@ -111,3 +112,16 @@ def test_a_record_that_no_line_closes_has_no_step() -> None:
 def test_a_line_that_counts_above_a_record_opens_it(text: str) -> None:
     assert course(text, "loss") == [*enumerate(LOSSES)]
     assert course(text, "eval_loss")[-1] == (39, round(LOSSES[39] + 0.1, 4))
+
+
+def test_a_counter_may_be_glued_to_any_letter() -> None:
+    text = "".join(f"c0 e{at // 3:02d} n{50 * at + 50} detloss {loss}\n" for at, loss in enumerate(LOSSES))
+    assert course(text, "detloss") == [(50 * at + 50, loss) for at, loss in enumerate(LOSSES)]
+    assert metrics(text)["epoch"].to_list()[-1] == 13
+
+
+@pytest.mark.parametrize("number", [lambda at: at * at, lambda at: 40 - at, lambda at: 7])
+def test_what_does_not_count_on_is_part_of_a_name(number: Callable[[int], int]) -> None:
+    text = "".join(f"run n{number(at)} detloss {loss}\n" for at, loss in enumerate(LOSSES))
+    rows = metrics(text)
+    assert not rows.height or rows["step"].null_count() == rows.height
