@@ -16,6 +16,7 @@ from functools import reduce
 from forensics.analyses.health import Health, health_of
 from forensics.case.endings import ending, loop_words
 from forensics.case.errors.timeline import before
+from forensics.case.folds import has_folds
 from forensics.case.processes.attempts import attempts
 from forensics.diagnosis.precedence import Kind, explains, kind_of, leads, names_who, preference
 from forensics.knowledge.causes import causes, is_kind
@@ -129,8 +130,8 @@ def _cause_confidence(cause: Finding) -> Confidence | None:
 
 
 def _of_earlier_runs(errors: Sequence[Finding], run: Run) -> list[Finding]:
-    """Errors of an attempt that a later one, which is judged instead, went on from."""
-    if not errors:
+    """Errors of an attempt that a later one, which is judged instead, went on from; a fold goes on from none."""
+    if not errors or has_folds(run):
         return []
     tried = attempts(run)
     proofs = ((f, f.evidence[0], f.evidence[0].locator) for f in errors if not f.decides)

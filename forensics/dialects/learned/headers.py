@@ -136,7 +136,7 @@ def _under(
         row = text[label.end() :] if label is not None else text
         cells = _cells(row, mark)
         cells = cells if len(cells) == len(header) else row.split()  # some numbers are wider than others
-        if len(cells) == len(header) and _is_row(cells):
+        if len(cells) == len(header) and _is_row(cells, has_bars=_between(text) in _BARS):
             word = label["label"] if label is not None else ""
             marks.setdefault(word, _between(text))
             rows.setdefault(word, []).append((at, cells))
@@ -150,9 +150,11 @@ def _is_absent(cell: str) -> bool:
     return re.fullmatch(words_for("absent_cell"), cell) is not None
 
 
-def _is_row(cells: Sequence[str]) -> bool:
+def _is_row(cells: Sequence[str], *, has_bars: bool) -> bool:
+    """Whether cells are numbers; between bars some may be words, marks or empty: `| 3 | 0.41 | * | cosine |`."""
     told = [cell for cell in cells if not _is_absent(cell)]
-    return bool(told) and all(_NUMBER.match(cell) or _CLOCK.match(cell) or _LIST.match(cell) for cell in told)
+    numbers = sum(bool(_NUMBER.match(cell) or _CLOCK.match(cell) or _LIST.match(cell)) for cell in told)
+    return 0 < numbers == len(told) or (has_bars and 2 * numbers > len(cells))
 
 
 def _told(rows: Sequence[Sequence[str]], i: int) -> list[str]:
@@ -176,7 +178,9 @@ def _family(header: tuple[str, ...], rows: list[list[str]], between: str, label:
         Column(
             header[i],
             tuple(
-                Slot(header[i], cell.rstrip(_SIGNS), "s" if i in clocked else "", "", over=False)
+                Slot(header[i], cell, "s", "", over=False)
+                if i in clocked
+                else Slot(header[i], cell.rstrip(_SIGNS), "", "", over=False)
                 for cell in _told(rows, i)
             ),
             (),
@@ -194,8 +198,9 @@ def _family(header: tuple[str, ...], rows: list[list[str]], between: str, label:
     gap = rf"\s*[{bar}]\s*" if bar else r"\s+"
     shown = {i: rf"(?P<{groups[i]}>{CLOCKED if i in clocked else N})[{_SIGNS}]?" for i in kept}
     shown |= {i: rf"\[(?P<{groups[i]}>{N}){_REST}" for i in lists}
+    words = rf"[^{bar}]*?" if bar and bar in _BARS else r"[\d:]+"
     cells = [
-        rf"(?:{shown[i]}|{words_for('absent_cell')})" if i in partly else shown.get(i, r"[\d:]+")
+        rf"(?:{shown[i]}|{words_for('absent_cell')})" if i in partly else shown.get(i, words)
         for i in range(len(header))
     ]
     edge = rf"\s*[{bar}]?\s*" if bar and bar in _BARS else r"\s*"

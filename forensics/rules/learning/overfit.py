@@ -63,7 +63,7 @@ def overfit(run: Run, cfg: Overfit) -> Findings:
     found = [
         (c, hit)
         for c in curves(run, "eval_loss")
-        if (hit := _judge(c, training, cfg) or _parting(c, training, cfg)) is not None
+        if (hit := _judge(c, own := _of_its_attempt(training, c), cfg) or _parting(c, own, cfg)) is not None
     ]
     if not found:
         return
@@ -92,6 +92,12 @@ def overfit(run: Run, cfg: Overfit) -> Findings:
         if apart
         else (f"use {taken}", "stop earlier, regularise, or add data"),
     )
+
+
+def _of_its_attempt(training: list[Curve], evals: Curve) -> list[Curve]:
+    """The training losses beside an evaluation loss in one file, of the same attempt or fold; else those of any."""
+    beside = [one for one in training if (one.source, one.attempt) == (evals.source, evals.attempt)]
+    return beside or training
 
 
 def _never_scored(run: Run, cfg: Overfit) -> bool:

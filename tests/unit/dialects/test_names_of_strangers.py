@@ -124,3 +124,23 @@ def test_what_does_not_count_on_is_part_of_a_name(numbers: list[int]) -> None:
     text = "".join(f"run n{number} detloss {loss}\n" for number, loss in zip(numbers, LOSSES, strict=True))
     rows = metrics(text)
     assert not rows.height or rows["step"].null_count() == rows.height
+
+
+def rows_between_bars(note: str, *, count: int = 40) -> str:
+    head = "| fold | epoch | train_loss | best | note | time |\n|------|-------|-----------|------|------|------|\n"
+    rows = (
+        f"|  {at // 10}   |  {at % 10:2d}   |  {loss:.4f}  |  {'*' if at % 3 else ' '}  | {note} |7m{at * 7 % 50:02d}s |"
+        for at, loss in enumerate(LOSSES[:count])
+    )
+    return head + "\n".join(rows) + "\n"
+
+
+def test_cells_between_bars_may_hold_words_and_times() -> None:
+    rows = metrics(rows_between_bars("warm up"))
+    assert rows.filter(pl.col("name").str.contains("loss"))["value"].to_list() == LOSSES
+    assert rows.filter(pl.col("name") == "step_time_s")["value"].to_list()[:2] == [420, 427]
+
+
+def test_a_table_of_words_is_none_of_records() -> None:
+    head = "| epoch | loss | who | what | where |\n"
+    assert not metrics(head + "".join(f"| {at} | {loss} | a | b | c |\n" for at, loss in enumerate(LOSSES))).height
