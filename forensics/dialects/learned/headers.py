@@ -28,12 +28,12 @@ _LIST = lazily(rf"^\[{N}{_REST}$")
 #: Before the names of a header: the mark of a comment, as `numpy.savetxt` writes it.
 _COMMENT = lazily(r"^\s*#+\s+")
 #: A norm among names that blanks part, whose bars part no cells.
-_NORM = lazily(r"(?<=\s)\|(\w{1,4})\|(?=\s|$)")
+_NORM = lazily(r"(?<=\s)\|{1,2}(\w{1,4})\|{1,2}(?=\s|$)")
 #: The word before the numbers of a row: `! Train   12  0.5`.
 _LABEL = lazily(r"^[\s!*>-]*(?P<label>[A-Za-z]\w*)\s+(?=[-+.\d])")
 _BARS, _MARKS = "|│┃║", ";,"
 _MAX_CELLS = 24
-_BARS_OF_A_NORM = 2
+_BARS_OF_A_NORM = (2, 4)
 #: TRL's longest name of a metric, `sampling/sampling_logp_difference/mean`, has 38.
 _MAX_NAME_CHARS = 48
 #: All lines are searched for the rows of each header, so a file of nothing but headers must not cost their square.
@@ -84,7 +84,7 @@ def tables(lines: Sequence[str], repeats: int) -> Iterator[tuple[Family, list[in
     """Families of rows under a header that names a loss, or a counter and a metric, with the places of these rows."""
     seen: set[tuple[str, ...]] = set()
     for i, printed in enumerate(lines):
-        line = _NORM.sub(r"\1norm", printed) if printed.count("|") == _BARS_OF_A_NORM else printed
+        line = _NORM.sub(r"\1norm", printed) if printed.count("|") in _BARS_OF_A_NORM else printed
         named = line.lstrip(f" \t#{_BARS}")[:1]  # a header begins with a name: most lines are not cut for it
         if not named.isalpha() or len(line) > 1000:
             continue

@@ -52,6 +52,7 @@ ENDS = (
     "*** converged after 520 iterations: ||g|| below 1.0E-02 ***",
     "reached 20000 iterations, wrote final.pt, bye",
     "all cycles done, best mAP at c2 e39",
+    " final objective 1.250141E+01   cpu 486.2 s",
     "end of schedule, weights in final.npz",
 )
 

@@ -129,7 +129,7 @@ def test_what_does_not_count_on_is_part_of_a_name(numbers: list[int]) -> None:
 def rows_between_bars(note: str, *, count: int = 40) -> str:
     head = "| fold | epoch | train_loss | best | note | time |\n|------|-------|-----------|------|------|------|\n"
     rows = (
-        f"|  {at // 10}   |  {at % 10:2d}   |  {loss:.4f}  |  {'*' if at % 3 else ' '}  | {note} |7m{at * 7 % 50:02d}s |"
+        f"|  {at // 10}   |  {at % 10:2d}   |  {loss:.4f}  |  {'*' if at % 3 else ' '}  | {note}|7m{at * 7 % 50:02d}s |"
         for at, loss in enumerate(LOSSES[:count])
     )
     return head + "\n".join(rows) + "\n"
@@ -144,3 +144,10 @@ def test_cells_between_bars_may_hold_words_and_times() -> None:
 def test_a_table_of_words_is_none_of_records() -> None:
     head = "| epoch | loss | who | what | where |\n"
     assert not metrics(head + "".join(f"| {at} | {loss} | a | b | c |\n" for at, loss in enumerate(LOSSES))).height
+
+
+def test_a_minimiser_prints_its_objective_and_the_norm_of_its_gradient_in_columns() -> None:
+    rows = [f"  {at:5d}  {loss:13.6E}  {loss / 3:11.4E}  {0.2 * at:9.2f}" for at, loss in enumerate(LOSSES)]
+    found = metrics("\n".join(["     it           f(x)        ||g||     cpu(s)", *rows]))
+    assert {*found["name"]} >= {"f(x)", "grad_norm"}
+    assert found["step"].max() == 39
