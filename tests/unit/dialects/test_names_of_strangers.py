@@ -151,3 +151,21 @@ def test_a_minimiser_prints_its_objective_and_the_norm_of_its_gradient_in_column
     found = metrics("\n".join(["     it           f(x)        ||g||     cpu(s)", *rows]))
     assert {*found["name"]} >= {"f(x)", "grad_norm"}
     assert found["step"].max() == 39
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("12:00:01 | INFO | fit:71 - snapshot to snap/20.pt", "snap/20.pt"),
+        ("weights to out/a.npz", "out/a.npz"),
+        ("copying the model to a.pt", None),  # from elsewhere, perhaps
+        ("snapshot to snap/20.txt", None),
+    ],
+)
+def test_a_thing_that_goes_to_a_file_of_weights_is_saved(line: str, path: str | None) -> None:
+    lines = [f"update {at}: loss {loss}" for at, loss in enumerate(LOSSES)]
+    text = "\n".join([*lines[:21], line, *lines[21:]]) + "\n"
+    dialect = learn(text.splitlines())
+    assert dialect is not None
+    saved = parse_text(dialect, text)["checkpoints"].select("step", "path").rows()
+    assert saved == ([] if path is None else [(20, path)])
