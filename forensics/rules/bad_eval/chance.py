@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, sqrt
+from math import exp, log, sqrt
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves, training_scores
 from forensics.analyses.evals.results import Row, chance_of, courses
@@ -21,7 +21,8 @@ class AtChance(Struct, frozen=True):
     evaluations: how many there are, by how much the training score rose, what share of it no evaluation reaches, what
     share of its rise they made. Of one beside a loss: what is left of that, from where it must come, and how far above
     exp(-loss) of the first record a score still is a guess; the first loss of a model of 10 classes is 2.3 to 2.5.
-    `pairs`: up to where a score of ordered pairs is a guess, whatever its first record is.
+    `pairs`: up to where a score of ordered pairs is a guess, whatever its first record is. Of two classes a loss begins
+    within `coin` of ln(2), and `tosses` scores that all lie as near to a half as `pairs` are guesses.
     """
 
     tasks: int = 3
@@ -34,6 +35,8 @@ class AtChance(Struct, frozen=True):
     from_loss: float = 1.0
     guess: float = 1.25
     pairs: float = 0.55
+    coin: float = 0.1
+    tosses: int = 5
 
 
 @rule(
@@ -78,11 +81,11 @@ def _own(run: Run, cfg: AtChance) -> Finding | None:
     if not scores or reinforced(run):
         return None
     beside = next((told for one in training_scores(run) if (told := _risen(one, cfg)) is not None), None)
-    beside = _fallen(run, cfg) if beside is None and not training_scores(run) else beside
+    beside = _fallen(run, cfg, _is_toss(scores, cfg)) if beside is None and not training_scores(run) else beside
     if beside is None:
         return None
     low, high, what, course = beside
-    if not all(_stays(one, low, high, cfg) for one in scores):
+    if not (low == cfg.pairs and _is_toss(scores, cfg)) and not all(_stays(one, low, high, cfg) for one in scores):
         return None
     one = max(scores, key=lambda curve: len(curve.values))
     return at_chance.finding(
@@ -109,14 +112,21 @@ def _risen(one: EvalCurve, cfg: AtChance) -> _Beside | None:
     return first, last, words, proof(one.row(-1))
 
 
-def _fallen(run: Run, cfg: AtChance) -> _Beside | None:
+def _fallen(run: Run, cfg: AtChance, is_toss: bool) -> _Beside | None:  # noqa: FBT001 - what the scores say
     """The score of a guess, and that of one who knows, as a training loss that fell tells them."""
     for curve in curves(run, "loss"):
         first, last = float(curve.values[0]), float(curve.values[-1])
-        if first >= cfg.from_loss and 0 <= last <= cfg.left * first:
+        of_two = is_toss and abs(first / log(2) - 1) <= cfg.coin
+        if (of_two or first >= cfg.from_loss) and 0 <= last <= cfg.left * first:
             words = f"{curve.raw_name} fell from {first:.4g} to {last:.4g}"
-            return cfg.guess * exp(-first), exp(-last), words, proof(curve.row(-1))
+            return cfg.pairs if of_two else cfg.guess * exp(-first), exp(-last), words, proof(curve.row(-1))
     return None
+
+
+def _is_toss(scores: list[EvalCurve], cfg: AtChance) -> bool:
+    """Whether every value of every score is what a toss of a coin gives."""
+    shares = [_shares(one) for one in scores]
+    return all(len(v) >= cfg.tosses and 1 - cfg.pairs <= v.min() and v.max() <= cfg.pairs for v in shares)
 
 
 def _stays(one: EvalCurve, low: float, high: float, cfg: AtChance) -> bool:

@@ -143,31 +143,42 @@ def _digits(evals: Curve) -> int:
 class OneScore(Struct, frozen=True):
     """Thresholds of LRN036: equal scores at the end, their share of all, and the most that a guesser reaches.
 
-    A small set of samples repeats its score while the model learns: a training loss that fell by `learns` says so.
+    A small set of samples repeats its score while the model learns: a training loss that fell by `learns` says so. Of
+    one that fell to `left` beside `many` equal scores of `poor` at most, none of what was learned holds there.
     """
 
     repeats: int = 5
     share: float = 0.8
     most: float = 0.9
     learns: float = 0.1
+    many: int = 8
+    poor: float = 0.6
+    left: float = 0.25
 
 
 @rule("LRN036 eval-score-constant", "metrics", severity="warning", confidence="medium", cause="one_answer")
 def one_score(run: Run, cfg: OneScore) -> Findings:
-    """Find the first evaluation score that is the same number again and again while the loss does not fall."""
-    if reinforced(run) or any(fell_by(one) >= cfg.learns for one in losses(run)):
+    """Find the first evaluation score that is the same number again and again, whatever is learned, if anything."""
+    fell = max(map(fell_by, losses(run)), default=0.0)
+    learned = fell >= cfg.learns
+    if reinforced(run) or (learned and fell < 1 - cfg.left):
         return
+    repeats, most = (cfg.many, cfg.poor) if learned else (cfg.repeats, cfg.most)
     for score in (one for one in eval_curves(run) if one.higher):
         values = score.values
         start = _since(values)
         count, value = len(values) - start, float(values[-1])
         share = value / (100.0 if value > 1 else 1.0)
-        if count < max(cfg.repeats, cfg.share * len(values)) or not 0 < share <= cfg.most:
+        if count < max(repeats, cfg.share * len(values)) or not 0 < share <= most:
+            continue
+        if learned and float(values.min()) < (1 - cfg.learns) * value:  # it learned what the evaluation asks, and stays
             continue
         yield one_score.finding(
-            f"{score.name} is {number(value)} in each of the last {count} evaluations",
+            f"{score.name} is {number(value)} in each of the last {count} evaluations"
+            + (f" while the training loss fell by {fell:.0%}" if learned else ""),
             "a model that changes gives other answers, unless it gives every sample the same one",
             proof(score.row(start), score.row(-1)),
+            cause="learned_for_training_only" if learned else "one_answer",
             numbers={"value": value, "evaluations": count},
         )
         return
