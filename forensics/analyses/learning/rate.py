@@ -25,7 +25,8 @@ _NEAR = 10
 class Zero(Struct, frozen=True):
     """Thresholds of LRN008: shares of records, and of the peak for the last value that is not zero.
 
-    Where the peak is fewer than `units` of the last printed digit, a smooth decay vanishes in print.
+    Where the peak is fewer than `units` of the last printed digit, a smooth decay vanishes in print: a line or a
+    cosine from twenty units does so for a tenth of the run at most, so that for `most` of it the rate is what is printed.
     """
 
     records: int = 20
@@ -34,6 +35,7 @@ class Zero(Struct, frozen=True):
     early: float = 0.2
     abrupt: float = 0.05
     units: float = 1000.0
+    most: float = 0.5
 
 
 def ended_early(schedule: Schedule, limits: Zero) -> bool:
@@ -42,7 +44,8 @@ def ended_early(schedule: Schedule, limits: Zero) -> bool:
     left = len(v) - schedule.dead
     if schedule.peak <= 0 or left < max(limits.few, limits.early * len(v)):
         return False
-    return schedule.before_dead > limits.abrupt * schedule.peak or schedule.peak >= limits.units * _unit(v)
+    seen = schedule.before_dead > limits.abrupt * schedule.peak or schedule.peak >= limits.units * _unit(v)
+    return seen or left >= limits.most * len(v)
 
 
 def spent(run: Run, limits: Zero) -> bool:
