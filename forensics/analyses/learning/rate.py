@@ -26,7 +26,7 @@ class Zero(Struct, frozen=True):
     """Thresholds of LRN008: shares of records, and of the peak for the last value that is not zero.
 
     Where the peak is fewer than `units` of the last printed digit, a smooth decay vanishes in print: a line or a
-    cosine from twenty units does so for a tenth of the run at most, so that for `most` of it the rate is what is printed.
+    cosine from twenty units does so for a tenth of the run at most, so for `most` of it the rate is what is printed.
     """
 
     records: int = 20

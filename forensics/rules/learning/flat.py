@@ -25,6 +25,7 @@ from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, fact_evidence, number, proof, rule
+from forensics.rules.learning.standstill import PLATEAU, is_plateau
 from forensics.rules.learning.vanishing import VANISHING, vanished
 from forensics.stats.spread import median_of, quantiles_of
 
@@ -190,12 +191,14 @@ class Uniform(Struct, frozen=True):
     """Thresholds of LRN007: how near to ln(V) a level must be, relatively, and from how many records it is an error.
 
     In fewer than `fewest` records a run has hardly begun: 60 steps of a demonstration end at chance, and are well.
+    A loss that fell from a bad start, settled early (LRN006) and ends up to `over` above ln(V) knows no more.
     """
 
     fewest: int = 20
     near: float = 0.02
     near_guess: float = 0.01
     records: int = 100
+    over: float = 0.25
 
 
 @rule("LRN007 loss-at-uniform", "metrics facts", cause="uniform_loss")
@@ -204,21 +207,28 @@ def uniform_loss(run: Run, cfg: Uniform) -> Findings:
     if reinforced(run):
         return
     one = max(losses(run), key=lambda loss: len(loss.curve), default=None)
-    if one is None or one.trend is None or one.curve.ends_nonfinite or not is_flat(one.trend, FLAT):
+    if one is None or one.trend is None or one.curve.ends_nonfinite:
         return
     curve, trend = one.curve, one.trend
+    flat = is_flat(trend, FLAT)
+    if not flat and not is_plateau(curve, trend, PLATEAU):
+        return
     said = filter(None, map(partial(configured, run), _SIZES))
     sizes = {int(one.number): one for one in said if one.number is not None and one.number > 1}
-    vocab = _nearest(trend.last, tuple(sizes), cfg)
+    vocab = _nearest(trend.last, tuple(sizes), cfg) if flat else _below(trend.last, tuple(sizes), cfg)
     if vocab is None or trend.records < cfg.fewest or improved(run, curve, 1):
         return
     known, mock = sizes.get(vocab), configured(run, "mock_data")
-    certain = known is not None and trend.records >= cfg.records and from_the_start(curve)
+    certain = flat and known is not None and trend.records >= cfg.records and from_the_start(curve)
     mocked = mock is not None and mock.text.lower() not in _NOT_MOCKED
     yield uniform_loss.finding(
         f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))} is the cost of chance",
         f"first level {number(trend.first)}, last level {number(trend.last)}, over {trend.records} records",
-        proof(curve.row(0), curve.row(-1), *(fact_evidence(one.row) for one in (known, mock) if one is not None)),
+        proof(
+            curve.row(0 if flat else trend.settled),
+            curve.row(-1),
+            *(fact_evidence(one.row) for one in (known, mock) if one is not None),
+        ),
         severity="info" if mocked else "error" if certain else "warning",
         confidence="high" if certain else "low" if known is None else "medium",
         numbers={"level": trend.last, "ln_vocab": log(vocab), "vocab": vocab},
@@ -229,6 +239,11 @@ def _nearest(level: float, sizes: tuple[int, ...], cfg: Uniform) -> int | None:
     near = cfg.near if sizes else cfg.near_guess
     best = min(sizes or _USUAL, key=lambda v: abs(log(v) - level))
     return best if abs(log(best) / level - 1) <= near else None
+
+
+def _below(level: float, sizes: tuple[int, ...], cfg: Uniform) -> int | None:
+    """The size of which a guess costs no more than this level, and not much less."""
+    return next((v for v in sizes if (1 - cfg.near) * log(v) <= level <= (1 + cfg.over) * log(v)), None)
 
 
 class Guessing(Struct, frozen=True):

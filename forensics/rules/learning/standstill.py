@@ -29,6 +29,10 @@ class Plateau(Struct, frozen=True):
     uniform: float = 0.98
 
 
+#: When other rules call a loss settled.
+PLATEAU = Plateau()
+
+
 @rule("LRN006 early-plateau", "metrics facts", cause="plateau", causal="symptom")
 def early_plateau(run: Run, cfg: Plateau) -> Findings:
     """Find the first training loss that settled early."""
