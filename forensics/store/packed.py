@@ -240,6 +240,19 @@ class Packed(Struct, frozen=True, eq=False):
         given = pl.col("raw_name").replace_strict(names, default=pl.col("name"), return_dtype=pl.String)
         return replace(self, names=self.names.with_columns(name=given))
 
+    def renamed_within(self, sources: Sequence[str], names: Mapping[str, tuple[str, str]]) -> Packed:
+        """Give the same rows with both names changed for some printed ones, in the rows of some sources alone."""
+        given = [names.get(raw, (name, raw)) for name, raw in self.names.select(NAMED).iter_rows()]
+        both = pl.concat(
+            [self.names.select(NAMED), pl.DataFrame(given, schema=dict.fromkeys(NAMED, pl.String), orient="row")]
+        )
+        source, n_names = self.short("source"), self.names.height
+        inside = np.logical_or.reduce([(source == one).fill_null(value=False).to_numpy() for one in sources])
+        code = self.code_of().to_numpy() + n_names * inside
+        held = np.bincount(code, minlength=2 * n_names) > 0
+        own = self.own.with_columns(as_column((np.cumsum(held) - 1).astype(np.uint32)[code], _CODE))
+        return replace(self, own=own, names=both.filter(as_column(held)))
+
     def values_of(self, raw_name: str) -> pl.Series:
         """Give the values of the rows with a printed name."""
         codes = self.names.with_row_index(_CODE).filter(pl.col("raw_name") == raw_name)[_CODE]
