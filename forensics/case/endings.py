@@ -173,6 +173,14 @@ def _by_plans(run: Run) -> Iterator[Reach]:
         yield _against(run, step, steps)
     elif epochs is not None:
         yield from _by_epochs(run, epochs)
+        yield from _one_each(run, epochs)
+
+
+def _one_each(run: Run, plan: int) -> Iterator[Reach]:
+    """Records that name no epoch and count by ones to a plan of epochs, neither short of it nor beyond: one each."""
+    first, last, every = _steps(run)
+    if _epochs(run) is None and every == 1 and first in {0, 1} and last == plan - (first == 0):
+        yield Reach(plan, plan, "epoch", is_reached=True)
 
 
 def _against(run: Run, step: int, plan: int) -> Reach:

@@ -48,8 +48,9 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     data = document(opened, limits)
     if b"\0" in data[:4096]:
         raise NotMine("binary content")
-    if stands_for("record_of_a_job", data.decode("utf-8", "replace")):
-        raise NotMine("what a service keeps of a job, whose words are read as text")
+    text = data.decode("utf-8", "replace")
+    if stands_for("record_of_a_job", text) or stands_for("outcome_of_a_run", text):
+        raise NotMine("what a service or a script keeps of a job, whose words are read")
     parsed = reader(data, opened.budget)
     settings = _unwrapped(parsed.settings)
     if not settings or not is_config(opened.source.path, parsed):

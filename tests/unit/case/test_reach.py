@@ -358,3 +358,25 @@ def test_a_line_of_80_characters_is_quoted_whole_and_of_a_longer_one_its_last_wo
     assert quoted("x" * 80) == "x" * 80
     assert quoted("x" * 81) == "…" + "x" * 80
     assert quoted("x" * 50 + " " + "y" * 40) == "… " + "y" * 40
+
+
+def _by_ones(first: int, last: int, epochs: int, every: int = 1) -> Run:
+    steps = range(first, last + 1, every)
+    columns = {"source": ["m.tsv"] * len(steps), "seq": range(len(steps)), "step": steps, "name": ["loss"] * len(steps)}
+    metrics = pl.DataFrame(columns | {"raw_name": ["loss"] * len(steps), "value": [1.0] * len(steps)})
+    facts = pl.DataFrame({"source": ["params.yaml"], "key": ["epochs"], "value": [str(epochs)], "family": ["config"]})
+    return run_of("run", {"metrics": metrics, "facts": facts})
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "every", "is_reached"),
+    [(0, 39, 1, True), (1, 40, 1, True), (0, 38, 1, False), (0, 40, 1, False), (1, 39, 1, False), (2, 40, 1, False)],
+)
+def test_records_without_epochs_that_count_by_ones_to_a_plan_of_epochs_are_one_each(
+    first: int, last: int, every: int, *, is_reached: bool
+) -> None:
+    assert ending(_by_ones(first, last, 40, every)).reach.is_reached is is_reached
+
+
+def test_records_at_every_second_step_are_no_epochs() -> None:
+    assert not ending(_by_ones(1, 41, 41, 2)).reach.is_reached

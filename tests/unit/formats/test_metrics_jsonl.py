@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from forensics.errors import NotMine
+from forensics.formats.configs import documents
 from forensics.formats.metrics.json_lines import read
 
 Run = Callable[..., Any]
@@ -337,3 +338,26 @@ def test_what_a_document_says_beside_its_lists_is_its_last_line(
     events = run(read, "history.json", b"{" + kept + b",\n" + end + b"}\n").table("events")
     assert tuple(sorted(events["code"])) == codes if codes else events.is_empty()
     assert {*events["line"]} <= {kept.count(b"\n") + 2}
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"status": "completed", "steps": 20}', b'{\n  "steps": 20,\n  "state": "Done"\n}\n']
+)
+def test_the_word_of_an_end_in_a_file_of_its_own_is_read_as_a_last_line(data: bytes, run: Run) -> None:
+    assert "finished-last-status" in run(read, "summary_7.json", data).table("events")["code"].to_list()
+    with pytest.raises(NotMine):
+        run(documents.read, "summary_7.json", data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"status": "running", "steps": 20}',
+        b'{"task": {"status": "completed"}}',
+        b'{"status": "completed"}\n{"status": "completed"}',
+        b'{"status": "completed"}' + b" " * (64 << 10),
+    ],
+)
+def test_an_object_that_tells_no_end_is_left_to_others(data: bytes, run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "result.json", data)
