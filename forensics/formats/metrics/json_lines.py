@@ -34,7 +34,7 @@ from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
 from forensics.formats.rows.splits import Splits
 from forensics.formats.rows.text import Line, document, settle, settle_document
 from forensics.io.budget import Budget
-from forensics.knowledge.vocabulary import keys_of
+from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.patterns import lazily
 from forensics.values import replace
 
@@ -79,7 +79,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=10,
+    version=11,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts", "events"),
     growth=8,
@@ -344,8 +344,8 @@ def _rises(records: Sequence[Mapping[str, object]], key: str) -> bool:
 _LIST = rb'"[^"\\]{1,200}"\s*:\s*\[\s*(?:[-+\d]|NaN|null|"?-?inf)'
 #: The head of such a document: its first key has a list of numbers.
 _HEAD = lazily(rb"\s*\{\s*" + _LIST, 0)
-#: An object that holds all lists, and the first of them.
-_HELD = lazily(_HOLDER + rb"\{\s*" + _LIST, 0)
+#: An object within it that begins so.
+_HELD = lazily(rb'"[^"\\]{1,200}"\s*:\s*\{\s*' + _LIST, 0)
 
 
 class JsonColumns(Struct, frozen=True):
@@ -378,24 +378,31 @@ def may_be_columns(head: bytes) -> bool:
 def columns_of(data: bytes) -> JsonColumns | None:
     """Read the lists of numbers that are as long as the longest; None where the document has none of two numbers.
 
-    They stand in the document itself, or in the first of its objects that holds all numbers, with a loss among them.
+    They stand in the document itself, or in the first of its objects that holds all numbers, or each in that of its
+    data (`{"train": {"loss": […]}, "val": …}`), with a loss among them.
     """
     document = record_of(data) or {}
+    objects = {key: cast("dict[str, object]", cell) for key, cell in document.items() if isinstance(cell, dict)}
+    own = {(key,): cell for key, cell in document.items()}
     held = [
-        ((key,), cast("dict[str, object]", cell))
-        for key, cell in document.items()
-        if isinstance(cell, dict) and key.lower() in _HOLDERS
+        {(key, name): one for name, one in cell.items()} for key, cell in objects.items() if key.lower() in _HOLDERS
     ]
-    for path, cells in [((), document), *held]:
-        lists = {name: cast("list[object]", cell) for name, cell in cells.items() if _are_numbers(cell)}
+    split = {(key, name): one for key, cell in objects.items() if _is_split(key) for name, one in cell.items()}
+    for paths in (own, *held, split):
+        lists = {path: cast("list[object]", cell) for path, cell in paths.items() if _are_numbers(cell)}
         longest = max(map(len, lists.values()), default=0)
-        kept = {name: cells for name, cells in lists.items() if len(cells) == longest}
-        if longest < 2 or (path and not any(canonical(name).canonical == "loss" for name in kept)):
+        whole = {path: cells for path, cells in lists.items() if len(cells) == longest}
+        kept = {"/".join(path) if paths is split else path[-1]: cells for path, cells in whole.items()}
+        if longest < 2 or (paths is not own and not any(canonical(name).canonical == "loss" for name in kept)):
             continue
-        where = (*path, next(iter(kept)))
+        where = next(iter(whole))
         number_of_line, at = offsets_of(data, {where}).of(where)
-        return JsonColumns(kept, Line(number_of_line or 1, at or 0, b"", ended=True), is_held=bool(path))
+        return JsonColumns(kept, Line(number_of_line or 1, at or 0, b"", ended=True), is_held=len(where) > 1)
     return None
+
+
+def _is_split(key: str) -> bool:
+    return stands_for("names_a_split_only", key) or stands_for("held_out_word", key)
 
 
 def _are_numbers(cell: object) -> bool:

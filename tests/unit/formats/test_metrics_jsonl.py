@@ -195,9 +195,19 @@ def test_lists_below_the_key_that_holds_all_numbers_are_records(name: str, run: 
     assert wrote.points("eval_loss")[-1] == (3, 2.8)
 
 
+def test_lists_below_the_names_of_their_data_are_records(run: Run) -> None:
+    data = (
+        b'{"epochs": 3, "train": {"loss": [3.0, 2.5, 2.0], "acc": [1, 2]},\n "dev": {"loss": [3.1, 2.9, 2.8]}, "lr": 1}'
+    )
+    wrote = run(read, "run7.json", data)
+    assert wrote.points("loss") == [(1, 3.0), (2, 2.5), (3, 2.0)]
+    assert wrote.table("metrics")["raw_name"].unique(maintain_order=True).to_list() == ["train/loss", "dev/loss"]
+
+
 @pytest.mark.parametrize(
     "data",
     [
+        b'{"train": {"lr": [3.0, 2.5, 2.0]}, "val": {"acc": [1, 2, 3]}}',
         b'{"a": 1, "data": {"x": [3.0, 2.5, 2.0], "y": [1, 2, 3]}}',
         b'{"a": 1, "other": {"loss": [3.0, 2.5, 2.0]}}',
         b'[{"history": {"loss": [3.0, 2.5]}}]',
