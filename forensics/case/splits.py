@@ -28,9 +28,15 @@ def told_apart(table: Packed) -> Packed:
     own = [raw for raw in names if not (stands_for("held_out_word", raw) or stands_for("names_training", raw))]
     for word in sorted({*held.values()}):
         within = [source for source, one in held.items() if one == word]
-        means = {raw: (canonical(f"{word}/{raw}").canonical, f"{word}/{raw}") for raw in own}
+        means = {raw: (_held_out(raw, f"{word}/{raw}"), f"{word}/{raw}") for raw in own}
         table = table.renamed_within(within, means)
     return table
+
+
+def _held_out(raw: str, printed: str) -> str:
+    """What a name means in an evaluation, whichever word says so: itself where no table knows it."""
+    known, own = canonical(f"val/{raw}").canonical, f"val/{raw}"
+    return printed if known == own else known
 
 
 def split_by_path(paths: Iterable[str]) -> Mapping[str, str]:

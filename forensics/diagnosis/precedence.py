@@ -63,6 +63,10 @@ def leads(one: Finding, other: Finding) -> bool:
     """Whether `one` is nearer to the cause than `other`, which is preferred where nothing decides."""
     if names_who(one, other) or names_who(other, one):
         return names_who(one, other)
+    if (one.causal is Causal.CONTEXT) is not (
+        other.causal is Causal.CONTEXT
+    ):  # what goes on all the time explains none
+        return other.causal is Causal.CONTEXT
     a, b = kind_of(one), kind_of(other)
     overruling = {"always"} if one.evidence[0].source == other.evidence[0].source else {"always", "elsewhere"}
     if overruling & {LEADS[a, b], LEADS[b, a]}:

@@ -279,7 +279,10 @@ def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
     flags, found = regular(series.slow, series.steps)
     saves, evaluates = (clock.rows[name].to_numpy()[series.kept] for name in ("saved", "evaluated"))
     saving, at_saves = _beside(over, saves)
-    evaluating, _ = _beside(over, evaluates & ~saves)
+    evaluating, alone = _beside(over, evaluates & ~saves)
+    # where the run also evaluates as it saves, that takes as long as elsewhere
+    both = int(evaluates[at_saves].sum()) * evaluating / max(1, len(alone))
+    saving, evaluating = max(0.0, saving - both), evaluating + min(saving, both)
     return Pauses(
         share=float(over[flags].sum()) / whole,
         saving=saving / whole,

@@ -68,6 +68,12 @@ def test_only_names_of_held_out_files_that_name_no_data_themselves_are_changed()
     assert found["value"].to_list() == [1.0]
 
 
+def test_each_word_of_held_out_data_means_an_evaluation() -> None:
+    for word in ("dev", "te", "testing", "val"):
+        keys = keys_of(_made(("train/a.csv", "loss"), (f"{word}/a.csv", "loss"), (f"{word}/a.csv", "Gini")))
+        assert set(keys["name"]) == {"loss", "eval_loss", f"{word}/Gini"}
+
+
 def test_a_name_that_no_row_has_any_more_is_not_known() -> None:
     keys = keys_of(_made(("train/a.csv", "accuracy"), ("val/a.csv", "loss")))
     assert set(keys["name"]) == {"accuracy", "eval_loss"}

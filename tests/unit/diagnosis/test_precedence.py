@@ -99,6 +99,14 @@ def test_the_earlier_of_two_findings_leads_but_where_a_kind_overrules(first: str
     assert leading(*found) == leading(*reversed(found)) == (second if overruled else first)
 
 
+def test_what_goes_on_all_the_time_does_not_lead_because_it_came_earlier() -> None:
+    pauses, overfit = finding("slow", line=1), finding("learning", line=5)
+    assert leading(pauses, overfit) == "slow"
+    assert leading(replace(pauses, causal=Causal.CONTEXT, severity=Severity.WARNING), overfit) == "learning"
+    both = [replace(one, severity=Severity.WARNING) for one in (replace(pauses, causal=Causal.CONTEXT), overfit)]
+    assert leading(*both) == "learning"
+
+
 @pytest.mark.parametrize(("one", "other"), list(combinations(KINDS, 2)))
 def test_where_no_order_is_known_the_kind_decides(one: str, other: str) -> None:
     tiers = {kind: at for at, kinds in enumerate(RANKED) for kind in kinds.split()}

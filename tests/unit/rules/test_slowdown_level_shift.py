@@ -214,6 +214,27 @@ def test_saves_that_eat_the_time_are_a_failure_though_the_next_record_holds_them
     assert [(f.severity, f.cause) for f in hits] == ([(told_as, "periodic_pauses")] if told_as else [])
 
 
+@pytest.mark.parametrize(
+    ("extra", "causes"), [(0.0, ["slow_evaluations"]), (6.0, ["periodic_pauses"]), (None, ["periodic_pauses"])]
+)
+def test_what_an_evaluation_costs_elsewhere_is_no_price_of_the_save_beside_it(
+    extra: float | None, causes: list[str]
+) -> None:
+    """Where each evaluation comes with a save (`extra` None), nothing tells the two apart."""
+    saves = range(20, 200, 20)
+    evals = saves if extra is None else range(10, 200, 10)
+    times = noisy(200, 0.2, 18)
+    for step in evals:
+        times[step] += 3.0 + ((extra or 0.0) if step in saves else 0.0)
+    scores = [
+        {"source": "run.log", "seq": s, "step": s, "name": "eval_loss", "raw_name": "e", "value": 1.0} for s in evals
+    ]
+    run = printed_run("step_time_s", times, saves=saves)
+    metrics = pl.concat([run.scan("metrics").collect(), pl.DataFrame(scores)], how="diagonal_relaxed")
+    hits = found(run_of("run", {"metrics": metrics, "checkpoints": run.scan("checkpoints").collect()}))
+    assert [f.cause for f in hits] == causes
+
+
 def test_one_printed_digit_is_not_a_doubling() -> None:
     assert not found(printed_run("step_time_s", [0.01] * 20 + [0.02] * 20))
 
