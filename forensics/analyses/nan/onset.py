@@ -216,11 +216,13 @@ def before(first: Candidate, own: Watched) -> Watched:
 def lost_together(run: Run) -> Iterator[Candidate]:
     """Give the place where most series of a source that logs no loss became NaN at once, and stayed so.
 
-    In a run that logs a loss elsewhere one series may be NaN by design, so two must be gone; in another run one is all.
+    In a run that logs a loss elsewhere one series may be NaN by design, so two must be gone, and what an evaluation
+    measures is none of them (EVL027); in another run one is all.
     """
     least, known = run.threshold(Shares).lost_records, watched_series(run)["source"].unique().to_list()
     together = _SERIES_TOGETHER if known else 1
     objective = ~pl.col("source").is_in(known) & ~holding(run, "no_objective")
+    objective &= ~holding(run, "evaluation_metric") if known else True
     every = series_of(run, objective, {})
     table = every.filter(pl.col("n") > least)
     lost = (pl.col("n_after") == 0) & (pl.col("n_bad") >= least) & (pl.col("n_bad") == pl.col("n") - pl.col("n_before"))

@@ -19,7 +19,8 @@ from forensics.analyses.rl.ranges import rewards_of
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.case.checkpoints import nearest_words
 from forensics.case.curves.loss import Curve, curves
-from forensics.case.nonfinite import watched, watched_series
+from forensics.case.nonfinite import series_of, watched, watched_of, watched_series
+from forensics.case.series import holding
 from forensics.case.steps import SERIES
 from forensics.knowledge.scores import is_error_rate
 from forensics.knowledge.vocabulary import stands_for
@@ -321,18 +322,27 @@ _SHOWN = 3
 @rule("EVL027 eval-loss-not-a-number", "metrics", cause="eval_loss_nan")
 def eval_loss_nan(run: Run) -> Findings:
     """Find the evaluation loss that is no number although the training loss is one."""
-    if not watched_series(run).filter((pl.col("role") == "eval") & (pl.col("n_bad") > 0)).height:
+    of_loss = bool(watched_series(run).filter((pl.col("role") == "eval") & (pl.col("n_bad") > 0)).height)
+    scores = [] if of_loss else _lost_scores(run)
+    if not of_loss and not scores:
         return
     training = watched(run).filter(pl.col("role") == "loss").frame(*SERIES, "seq", "bad")
     every = watched(run).filter(pl.col("role") == "eval").frame()
-    series = [own for _, own in every.group_by(*SERIES, maintain_order=True)]
+    series = [*(own for _, own in every.group_by(*SERIES, maintain_order=True)), *scores]
     bad = [own for own in series if own["bad"].any() and not _before_training(own, training)]
     if not bad or not _is_sound(training):
         return
     lost = [own for own in bad if own["bad"][-1]]
     worst = max(lost or bad, key=lambda own: own["bad"].sum())
-    finite_too = any(not own["bad"][-1] for own in series)
+    finite_too = bool(scores) or any(not own["bad"][-1] for own in series)
     yield _eval_loss_nan_finding(worst, Severity.ERROR if lost and not finite_too else Severity.WARNING)
+
+
+def _lost_scores(run: Run) -> list[pl.DataFrame]:
+    """What evaluations measured that is no number any more, to the end: of constant answers a correlation is none."""
+    table = series_of(run, holding(run, "evaluation_metric"), {})
+    lost = table.filter((pl.col("n_before") > 0) & (pl.col("n_after") == 0) & (pl.col("n_bad") == pl.col("n_tail")))
+    return [watched_of(run, own).frame() for own in lost.filter(pl.col("n_bad") >= _SOUND)["own"].to_list()]
 
 
 def _before_training(own: pl.DataFrame, training: pl.DataFrame) -> bool:
