@@ -36,6 +36,13 @@ def test_a_key_of_a_result_names_a_task_and_a_metric_or_is_none(key: str, found:
         ("val.pass@8", True),
         ("valid_perplexity", False),
         ("valid_code_perplexity", None),  # of the codes in use
+        ("val_dice", True),
+        ("val_dice_loss", False),
+        ("val/cohen_kappa", True),
+        ("test_hits@10", True),
+        ("eval/cider", True),
+        ("val_epe", False),
+        ("val/order", None),
         ("eval/samples", None),
         ("eval/lr", None),
     ],
