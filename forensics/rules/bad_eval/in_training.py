@@ -92,7 +92,11 @@ def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
     costs = [c for c in every if c.higher is False]
     for curve in (c for c in every if c.higher):
         at = _broken_at(curve, cfg)
-        if at is None or not any(_rose_at(cost, curve, at) for cost in costs):
+        if at is None or not costs:
+            continue
+        rose = any(_rose_at(cost, curve, at) for cost in costs)
+        risen = curve.values[at - 1] > curve.values[0]  # as no error does
+        if not rose and (not risen or any(_got_worse(cost, curve, at) for cost in costs)):
             continue
         if not any(_kept(loss, curve, at, cfg) for loss in curves(run, "loss") if loss.at.null_count() == 0):
             continue
@@ -101,7 +105,9 @@ def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
             f"{curve.name} fell from {before['value']:.4g} to {after['value']:.4g} between two evaluations and stays"
             " there although the training loss did not rise",
             "an evaluation loss rose at the same place, and nothing that is learned breaks off like this in training"
-            " alone",
+            " alone"
+            if rose
+            else "no evaluation loss got worse: it is the score that is made in another way, and not the model",
             proof(after, before, curve.row(-1)),
             Onset(step=after["at"], step_lo=before["at"]),
             cause="cause_not_recorded",
@@ -181,6 +187,12 @@ def _rose_at(cost: EvalCurve, curve: EvalCurve, at: int) -> bool:
     """Whether an evaluation loss is higher from that evaluation on than it ever was before."""
     after = cost.steps >= curve.row(at)["at"]
     return bool(after.any() and (~after).any() and cost.values[after].min() > cost.values[~after].max())
+
+
+def _got_worse(cost: EvalCurve, curve: EvalCurve, at: int) -> bool:
+    """Whether an evaluation loss is higher behind a place than the last before it, or lies on one side alone."""
+    after = cost.steps >= curve.row(at)["at"]
+    return not after.any() or bool(after.all()) or float(np.median(cost.values[after])) > float(cost.values[~after][-1])
 
 
 def _kept(loss: Curve, curve: EvalCurve, at: int, cfg: ScoreFalls) -> bool:

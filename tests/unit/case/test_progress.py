@@ -165,6 +165,8 @@ def test_what_the_program_prints_as_its_plan_comes_before_its_settings(tmp_path:
         ("args/train-iters", "step"),
         ("training.steps", "step"),
         ("total_timesteps", "step"),
+        ("SOLVER.MAX_ITER", "step"),
+        ("sgd.max_iter", ""),
         ("num_train_epochs", "epoch"),
         ("epochs", "epoch"),
         ("ppo.n_steps", ""),
