@@ -27,6 +27,8 @@ class Zero(Struct, frozen=True):
 
     Where the peak is fewer than `units` of the last printed digit, a smooth decay vanishes in print: a line or a
     cosine from twenty units does so for a tenth of the run at most, so for `most` of it the rate is what is printed.
+    An exponential vanishes for any part of it, and has its last digit for more than `tail` of the records before: from
+    60 units for a quarter, where a line has it for a sixtieth.
     """
 
     records: int = 20
@@ -36,6 +38,7 @@ class Zero(Struct, frozen=True):
     abrupt: float = 0.05
     units: float = 1000.0
     most: float = 0.5
+    tail: float = 0.1
 
 
 def ended_early(schedule: Schedule, limits: Zero) -> bool:
@@ -45,7 +48,8 @@ def ended_early(schedule: Schedule, limits: Zero) -> bool:
     if schedule.peak <= 0 or left < max(limits.few, limits.early * len(v)):
         return False
     seen = schedule.before_dead > limits.abrupt * schedule.peak or schedule.peak >= limits.units * _unit(v)
-    return seen or left >= limits.most * len(v)
+    steep = np.count_nonzero(v == schedule.before_dead) <= limits.tail * schedule.dead
+    return seen or bool(steep and left >= limits.most * len(v))
 
 
 def spent(run: Run, limits: Zero) -> bool:
