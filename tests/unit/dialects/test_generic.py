@@ -254,7 +254,12 @@ def test_the_counter_of_a_table_may_begin_again_in_each_fold_and_grows_otherwise
 
 def test_a_file_of_headers_alone_is_not_searched_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[object] = []
-    monkeypatch.setattr(headers, "_is_row", lambda cells, **_: bool(searched.append(cells)))
+
+    def is_row(cells: list[str], *, has_bars: bool) -> bool:
+        searched.append((cells, has_bars))
+        return False
+
+    monkeypatch.setattr(headers, "_is_row", is_row)
     list(headers.tables([f"step train_loss name{'x' * i}" for i in range(20)] * 10, 5))
     assert len(searched) <= 16 * 200
 
