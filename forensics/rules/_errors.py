@@ -37,8 +37,8 @@ def of_failure(failure: Failure, role: EvidenceRole = EvidenceRole.PRIMARY) -> E
 def evidence_of(failures: Sequence[Failure]) -> tuple[Evidence, ...]:
     """Turn errors into evidence: the first is primary, a few more and the code that raised it are related."""
     own = _own_frame(failures[0]) if failures else ""
-    said = tuple(_said(f) for f in failures[:1] if f.own_words)
-    raised = (*said, *((_raised(failures[0], own),) if own else ()))
+    logged = tuple(_said(f) for f in failures[:1] if f.own_words)
+    raised = (*logged, *((_raised(failures[0], own),) if own else ()))
     first, *more = lines_of(failures) or (None,)
     return (first, *raised, *more) if first is not None else ()
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import isfinite, log
 
 from forensics.dialects.learned.families import Column, Family
-from forensics.dialects.learned.masking import Slot, shape_of, shapes_of, slots, source
+from forensics.dialects.learned.masking import Slot, shapes_of, slots, source
 from forensics.dialects.names import enumerates, falls
 from forensics.dialects.spec import N
 from forensics.knowledge.vocabulary import stands_for
