@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict
 
 from forensics.model import Causal, Confidence, Number, Severity, Shape
 
-#: The shape that the first letters of a rule's id stand for.
+#: The shape that the first letters of a rule's id mean.
 SHAPES = {
     "NAN": "nan",
     "OOM": "oom",
@@ -51,7 +51,7 @@ class Fields(Declared, total=False):
 def named(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Give the fields of a finding with the values that their names stand for.
 
-    Raises `ValueError` for a name that stands for nothing.
+    Raises `ValueError` for a name that means nothing.
     """
     return {key: _KINDS[key](value) if key in _KINDS else value for key, value in fields.items()}
 

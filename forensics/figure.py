@@ -115,7 +115,7 @@ class Bars(Figure):
 class Moment:
     """One thing that happened: seconds since the first (None without a clock), in which lane, what was found there.
 
-    `primary` is what the verdict stands on.
+    `primary` is what the verdict rests on.
     """
 
     at_s: float | None

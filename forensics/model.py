@@ -21,7 +21,7 @@ WEIGHTS = "weights, not read"
 
 
 class Shape(StrEnum):
-    """What kind of failure a finding speaks of; the first five are the failure shapes."""
+    """The kind of failure that a finding reports; the first five are the failure shapes."""
 
     NAN = "nan"
     OOM = "oom"
@@ -79,7 +79,7 @@ class EvidenceRole(StrEnum):
 
 
 class Causal(StrEnum):
-    """Where a finding stands on the causal line: a root explains symptoms; context explains neither."""
+    """The place of a finding on the causal line: a root explains symptoms; context explains neither."""
 
     ROOT = "root"
     SYMPTOM = "symptom"
@@ -106,7 +106,7 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One thing that can be looked up in the run: where it stands, and what it says there.
+    """One thing that can be looked up in the run: its place, and the quote from there.
 
     `apart` tells a failure from another in the same words: the code that raised it, the phase, what changed.
     """
@@ -169,7 +169,7 @@ class Finding:
 
     @property
     def is_noise(self) -> bool:
-        """Whether it is told beside a verdict and makes none: context, unless it warns of the run itself."""
+        """Whether it is only reported beside a verdict: context, unless it warns of the run itself."""
         return self.causal is Causal.CONTEXT and self.severity is not Severity.WARNING
 
     @property
@@ -179,7 +179,7 @@ class Finding:
 
     @property
     def identity(self) -> Identity:
-        """Which failure this is, over runs, and what it is bound to."""
+        """The identity of this failure, over runs, and what it is bound to."""
         return Identity(root_of(self.shape.value, self.cause, *self._words), entity_of(self.evidence[0].quote))
 
     @property
@@ -262,7 +262,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Every file, the signals that were seen and those that were not, and the metrics of which nothing is known.
+    """Every file, the signals that were seen and those that were not, and the metrics that nobody knows.
 
     `absent` are the labels of signals that such a run could have recorded.
     """

@@ -18,7 +18,7 @@ FEW = 1_000
 
 
 class _Later:
-    """Stands for a pattern: what is asked of it is the compiled pattern's, and kept."""
+    """Acts as a pattern: what is asked of it is the compiled pattern's, and kept."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._given: tuple[Any, int] = (text, flags)

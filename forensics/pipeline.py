@@ -119,8 +119,8 @@ def ingest_run(
 ) -> Run:
     """Read a run directory, what a bucket holds, or one file, into tables.
 
-    `progress` is told before the first file and after each. With `store`, or for a run above `IN_MEMORY_BYTES`, the
-    tables lie on disk and only files whose content changed are read again; otherwise they stay in memory. Files count
+    `progress` is called before the first file and after each. With `store`, or for a run above `IN_MEMORY_BYTES`, the
+    tables are on disk and only files whose content changed are read again; otherwise they stay in memory. Files count
     as their readers say that they grow. `spread` says where files are read, which changes nothing of the tables. Raises
     `UsageError` when the place does not exist; `PlaceError` when the machine refuses the store, or the run as a whole.
     """
@@ -243,7 +243,7 @@ def configured(run: Run, settings: Config) -> Run:
 
 
 def _of_judged(run: Run, config: RuleConfig, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Ask the rules once more of the last attempt whose findings only tell of an earlier one: many tell the first."""
+    """Ask the rules once more of the last attempt whose findings only report an earlier one: many tell the first."""
     tried = attempts(run)
     if len(tried.every) < 2:
         return

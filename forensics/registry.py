@@ -50,8 +50,8 @@ class Ingester(Struct, frozen=True):
     """A reader of one format on disk: `read(opened, out, limits)`; raises `NotMine` for another's content.
 
     `growth`: bytes of rows in memory for each byte of a file; `device_growth`: the same under `Limits.device_only`.
-    `beside`: other files that it reads with one, as pairs: the end of the name, and what stands in its place.
-    `slicing`: the module that reads a large file of this format in slices (`store.slices.cutting.Slicing`), if any.
+    `beside`: other files that it reads with one, as pairs: the end of the name, and its replacement. `slicing`: the
+    module that reads a large file of this format in slices (`store.slices.cutting.Slicing`), if any.
     """
 
     name: str

@@ -13,7 +13,7 @@ _UNITS, _NEIGHBOUR = (0.1, 0.01, 0.001), 0.9
 
 
 def same_place(epochs: Floats, begins: np.ndarray) -> np.ndarray:
-    """Give those of some records that stand at one place of different epochs, the first of each epoch.
+    """Give the records that are at the same place of different epochs, the first of each epoch.
 
     `epochs` are the epochs of all records in order, shape (n,), NaN where none is printed; `begins` are positions in
     it. A place is as wide as the share of an epoch that lies between two records, or as the unit in which epochs are

@@ -1,4 +1,4 @@
-"""Which checkpoints a run left, from lines that speak of them and folders on disk, and which are safe to use."""
+"""Which checkpoints a run left, from lines about them and folders on disk, and which are safe to use."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _placed(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
 def _count_epochs(run: Run, numbers: Sequence[int], scale: EpochScale) -> bool:
     """Whether bare numbers of checkpoints are epochs: one after the other, and no more than the run had.
 
-    A run of so few steps that their numbers could be these would not have come to the last of these epochs.
+    A run of so few steps that its numbers could be these would not have reached the last of these epochs.
     """
     if len(numbers) < 2 or scale.steps < _STEPS_OF_EPOCH or numbers[-1] - numbers[0] != len(numbers) - 1:
         return False
@@ -155,7 +155,7 @@ def _names(text: str, path: str | None) -> bool:
 
 
 def _best(column: str, kept: pl.Expr) -> pl.Expr:
-    """The first value of a column among kept rows, those of a folder on disk before commit lines before save lines."""
+    """The first value of a column among kept rows, folders on disk before commit lines before save lines."""
     return pl.col(column).filter(kept).sort_by(pl.col("order").filter(kept)).first()
 
 

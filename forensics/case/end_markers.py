@@ -1,7 +1,7 @@
 """Marks in the stores of a run: success and end markers, training records, and the last line of each log.
 
-Success markers are events that tell so; end markers are `<dialect>.ended`. A marker that is followed by
-another run in the same file (`<dialect>.started`, or steps that start again) speaks of the earlier run only.
+Success markers are events that tell so; end markers are `<dialect>.ended`. A marker that is followed by another run in
+the same file (`<dialect>.started`, or steps that start again) belongs to the earlier run only.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ class Steps(Struct, frozen=True):
     ranks: frozenset[int | None] = frozenset()
 
     def at_least(self, count: int, *, after: int, before: int | None = None, rank: int | None = None) -> bool:
-        """Tell whether so many different steps stand between two places, of one rank where both sides name one."""
+        """Tell whether there are so many different steps between two places, of one rank where both sides name one."""
         return len(self._some(count, after, before, rank)) >= count
 
     def count(self, *, before: int) -> int:
-        """Count the records that stand before a place."""
+        """Count the records before a place."""
         return bisect_left(self.at, before)
 
     def begins_at(self, at: int) -> bool:
-        """Tell whether the first record of a step stands at a place."""
+        """Tell whether the first record of a step is at a place."""
         i = bisect_left(self.at, at)
         here = i < len(self.at) and self.at[i] == at
         return here and (i == 0 or self.step[i] != self.step[i - 1])
@@ -94,7 +94,7 @@ class Marks(Struct, frozen=True):
         return self.steps.get(source, Steps())
 
     def success_for(self, source: str, at: int, t_ns: int | None) -> Mark | None:
-        """Give the success marker that speaks of the run in which a place stands, if there is one."""
+        """Give the success marker of the run that contains a place, if there is one."""
         same = [m for m in self.successes if m.source == source]
         for mark in reversed(same):
             if not self._another_run_between(source, mark.at, at):

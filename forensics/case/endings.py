@@ -1,7 +1,7 @@
 """How a run ended: by its own end marker, with exit code 0, at the end of its plan, or in a way that nothing records.
 
 Where no plan is told, a learning rate that decayed to nothing with the last step shows it. Only the first three prove
-that it came to its end. A log that stops may have been cut, or its process killed.
+that it finished. A log that stops may have been cut, or its process killed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _marker(run: Run) -> Evidence | None:
 
 
 def _exit_of_zero(run: Run) -> Evidence | None:
-    """The line that says that the program ended with code 0, where it stands at the end of its log."""
+    """The line that says that the program ended with code 0, if it is at the end of its log."""
     rows = run.scan("events").filter(pl.col("code").is_in(telling("ended_with_zero"))).sort("source", "seq").collect()
     last = last_lines(run) if rows.height else {}
     for row in reversed(rows.to_dicts()):
@@ -127,7 +127,7 @@ _WAY = 10
 
 
 def _schedule_is_over(run: Run) -> bool:
-    """Whether the learning rate came to the end of a decay with the last step: such a schedule is as long as its plan.
+    """Whether the learning rate reached the end of a decay with the last step: such a schedule is as long as its plan.
 
     One that stayed at its end had reached it before, and training went on without one.
     """
@@ -159,7 +159,7 @@ def _by_counters(run: Run) -> Iterator[Reach]:
 
 
 def _is_whole(run: Run, epoch: Counter, batches: list[Counter]) -> bool:
-    """Whether the last epoch came to its end: its batches did, or it left as many records as the one before."""
+    """Whether the last epoch was finished: its batches did, or it left as many records as the one before."""
     if batches:
         return any(b.is_reached and b.seq >= epoch.seq - 1 for b in batches)
     return _last_epoch_is_full(run)
@@ -184,7 +184,7 @@ def _one_each(run: Run, plan: int) -> Iterator[Reach]:
 
 
 def _against(run: Run, step: int, plan: int) -> Reach:
-    """The steps of the records against a plan that stands elsewhere; a loop from 0 ends one before it."""
+    """The steps of the records against a plan from elsewhere; a loop from 0 ends one before it."""
     first, _, every = _steps(run)
     last = plan - (first == 0)
     return Reach(step, plan, "step", step >= plan - 1 or is_close(step, last, every))

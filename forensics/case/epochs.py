@@ -93,7 +93,7 @@ def _line(ends: pl.DataFrame) -> EpochScale | None:
 
 
 def _below_heads(run: Run) -> pl.DataFrame:
-    """Records with the epoch whose line (`Epoch 3/10`) stands above them in their file."""
+    """Records with the epoch of the last line above them in their file that begins one (`Epoch 3/10`)."""
     heads = (
         run.scan("progress")
         .filter((pl.col("unit") == "epoch") & pl.col("done").is_not_null())

@@ -19,7 +19,7 @@ _NO_LOSS = ("no_objective", "held_out_word", "part_of_loss", "names_a_split_only
 _LAST_WORD = lazily(r"[/_. -]?[^/_. -]+$")
 #: A longer step than this, in seconds without a unit, is one in milliseconds.
 _LONGEST_S = 60.0
-#: Of more words that no table knows, which of them is the loss cannot be told.
+#: Of more words that no table knows, the loss cannot be found.
 _MOST_OWN_WORDS = 4
 #: Fewer numbers show no course.
 _LEAST_COURSE = 12
@@ -142,7 +142,7 @@ def _by_its_course(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
 
 
 def _is_whole(every: Mapping[str, pl.Series], raw: str) -> bool:
-    """Whether the numbers of a name are in each record the sum of those of others, as the digits printed have it."""
+    """Whether the numbers of a name are in each record the sum of others, to the digits printed."""
     own: Floats = every[raw].to_numpy()
     others: list[Floats] = [
         values.to_numpy() for name, values in every.items() if name != raw and len(values) == len(own)

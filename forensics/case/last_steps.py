@@ -1,9 +1,9 @@
 """The last training step that a process had reached before a place of one of its files, over all stores of the run.
 
-Fatal lines often stand in another file than the steps: in a job's `.err`, in a launcher's log, in a tracker's exit
-record. Asked in this order: the steps of the same file before the place; those of the stores nearest to it (the other
+Fatal lines are often in another file than the steps: in a job's `.err`, in a launcher's log, in a tracker's exit
+record. Asked in this order: the steps of the same file before the place; the last step of the nearest stores (the other
 stream of the same process, then the same rank, then printed lines before trackers), by the clock where both have one,
-else their last record. A record that gives an epoch alone stands at the step that the run's scale of epochs gives.
+else their last record. A record that gives an epoch alone gets its step from the run's scale of epochs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Track(Struct, frozen=True):
     t_ns: np.ndarray
 
     def before(self, at: int) -> int | None:
-        """Give the last step whose record stands before a place of this source."""
+        """Give the last step with a record before a place of this source."""
         rows = np.flatnonzero(self.at < at)
         return int(self.step[rows[-1]]) if len(rows) else None
 

@@ -170,7 +170,7 @@ def series_of(run: Run, where: pl.Expr, roles: Mapping[str, str]) -> pl.DataFram
 
 
 def _bad(index: Index, own: list[int], rows: NDArray[np.uint32]) -> tuple[int, int | None, int | None, int]:
-    """How many records are bad, how many stand before the first and after the last of them, and with that in a row."""
+    """How many records are bad, how many precede the first and follow the last of them, and the longest row of them."""
     if index.is_finite(own):
         return 0, None, None, 0
     classes = index.table.short("value_class", rows)
@@ -224,7 +224,7 @@ def vanished(run: Run) -> pl.DataFrame:
 
 
 def _outlived(index: Index, of_loss: pl.Series, beside: pl.Series) -> bool:
-    """Whether a series that stands beside a loss has a later record than it: else no row has to be looked at."""
+    """Whether a series beside a loss has a later record than it: else no row has to be looked at."""
     last_loss: dict[tuple[Any, ...], int] = {}
     stretches = index.keys.select("source", "attempt", "rank").rows()
     for i in np.flatnonzero(of_loss.to_numpy()).tolist():

@@ -1,7 +1,7 @@
 """The ledger of a run: every counter `N of M` that it prints, what each counts, and the plans of its settings.
 
-A counter counts training when the words before it say so, or, where it has none, when training records stand between
-its first and its last frame: an evaluation, a data set or a download draws the same bar, and logs no loss meanwhile.
+A counter counts training when the words before it say so, or, where it has none, when training records are between its
+first and its last frame: an evaluation, a data set or a download draws the same bar, and logs no loss meanwhile.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Plan(Struct, frozen=True):
 
 
 class Ledger(Struct, frozen=True):
-    """All counters, those of training by their ends, and the plans of the settings."""
+    """All counters, training counters by their ends, and the plans of the settings."""
 
     counters: tuple[Counter, ...] = ()
     plans: tuple[Plan, ...] = ()
@@ -94,7 +94,7 @@ class Ledger(Struct, frozen=True):
     def planned(self, unit: str) -> int | None:
         """Give how far training is to go in a unit (step or epoch): by the lines of the program, else by its settings.
 
-        The largest where several are told: a run that was resumed goes further. None where nothing tells.
+        The largest of several: a run that was resumed goes further. None where nothing tells.
         """
         lines = (counter.plan for counter in self.of("train", unit) if counter.done is None)
         settings = (plan.count for plan in self.plans if plan.unit == unit)
@@ -102,7 +102,7 @@ class Ledger(Struct, frozen=True):
 
 
 def is_close(done: int, last: int, every: int) -> bool:
-    """Whether the next record, `every` further on, would lie beyond the end, and little is left until there."""
+    """Whether the next record, `every` further on, would be beyond the end, and little is left until there."""
     return done + every > last and last - done <= CLOSE * last
 
 

@@ -1,14 +1,14 @@
-"""Runs that lie in one place: which sources belong together, and by what that was decided.
+"""Runs in one place: which sources belong together, and by what that was decided.
 
 A place holds several runs where folders beside each other (`seed-1/`, `seed-2/`, W&B or MLflow run folders, leaves of
 event files with hyperparameters) each hold training records of their own that begin at the start, or are called
-`seed-1` and `seed-2` and hold a log each; where nothing that trains lies outside of them, none of them goes on from
+`seed-1` and `seed-2` and hold a log each; where nothing that trains is outside of them, none of them goes on from
 another, and they are not the ranks of one job. Logs of several jobs in one folder (`slurm-4001.out`, `slurm-4002.out`)
 are runs where all of that holds and they trained at the same time: one after the other they are attempts of one run.
 Folders that each hold the file which a program writes once for a run (Hydra) are runs whatever they are called; what
 their launcher printed of all of them tells nothing anew. A tracker's database may hold several runs, too
-(`tracked_runs`), where it is the only store that trains. Everything else is one run: its stores, the logs of its
-ranks, its attempts. A false split costs as much as a false merge, so that whatever is not shown stays one run.
+(`tracked_runs`), where it is the only store that trains. Everything else is one run: its stores, the logs of its ranks,
+its attempts. A false split costs as much as a false merge, so that whatever is not shown stays one run.
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def split(run: Run) -> tuple[Run, ...]:
 
 
 def _spoken_of(run: Run, found: Sequence[Part], theirs: frozenset[str]) -> pl.DataFrame:
-    """The events of logs that belong to none of the runs, each with the folder of a run that it speaks of.
+    """The events of logs that belong to none of the runs, each with the folder of the run that it names.
 
-    A line speaks of the runs that it names by their folder, or by the begin of that (a trial's id), else of those that
-    tell the same line themselves; where nothing tells, it speaks of all, and has no row.
+    A line is about the runs that it names by their folder, or by the begin of that (a trial's id), else about those
+    that print the same line themselves; where nothing tells, it is about all, and has no row.
     """
     events = run.scan("events").select("source", "seq", "text").collect()
     homes = {source: part.folder for part in found for source in part.sources}
@@ -126,7 +126,7 @@ def _spoken_of(run: Run, found: Sequence[Part], theirs: frozenset[str]) -> pl.Da
 
 
 def _only(run: Run, part: Part, others: frozenset[str], speaks: pl.DataFrame) -> Run:
-    """The tables without what is or speaks of other runs; its own sources are named from its folder."""
+    """The tables without other runs, and without what is about them; its own sources are named from its folder."""
     name = f"{run.name.rstrip('/')}/{part.folder}"
     if part.tracked is not None:
         return replace(run, name=name, frames=own_frames(run, part.tracked), held={})
@@ -291,7 +291,7 @@ def _joined(run: Run, own: Mapping[str, set[str]]) -> bool:
 
 
 def _are_ranks(own: Mapping[str, set[str]], trained: Mapping[str, Sequence[Life]]) -> bool:
-    """Whether the folders speak of different ranks: then they are one job."""
+    """Whether the folders are of different ranks: then they are one job."""
     ranks = [
         {life.rank for source in sources for life in trained[source] if life.rank is not None}
         for sources in own.values()

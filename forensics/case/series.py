@@ -154,8 +154,8 @@ def holding(run: Run, means: str, column: str = "name") -> pl.Expr:
 def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None, coded: bool = False) -> pl.LazyFrame:
     """Give the metric rows of some series, in the order of the table; a column that nobody asks for is not made.
 
-    `where` is an expression over the columns of `keys_of`; series that stand in `without` (source, attempt, rank and
-    raw name) are left out. With `coded`, texts are categories, which take a quarter of the memory.
+    `where` is an expression over the columns of `keys_of`; series in `without` (source, attempt, rank and raw name) are
+    left out. With `coded`, texts are categories, which take a quarter of the memory.
     """
     index = index_of(run)
     wanted = chosen(index, where, without)
@@ -197,7 +197,7 @@ class _Columns(Struct, frozen=True):
 
 
 def standing_in(run: Run, some: pl.DataFrame) -> pl.Expr:
-    """Choose, for `metric_rows`, the series that stand in a frame of columns of their key; attempt 0 is also none."""
+    """Choose, for `metric_rows`, the series in a frame of columns of their key; attempt 0 is also none."""
     keys = keys_of(run).with_columns(pl.col("attempt").fill_null(0))
     known = some.unique().with_columns(known=pl.lit(value=True))
     found = keys.join(known, on=some.columns, how="left", nulls_equal=True, maintain_order="left")
@@ -205,7 +205,7 @@ def standing_in(run: Run, some: pl.DataFrame) -> pl.Expr:
 
 
 def chosen(index: Index, where: pl.Expr, without: pl.DataFrame | None = None) -> NDArray[np.bool_]:
-    """Tell which series of an index fit `where` and do not stand in `without`, one entry for each."""
+    """Tell which series of an index fit `where` and are not in `without`, one entry for each."""
     marked = index.keys.with_columns(wanted=where.fill_null(value=False))
     if without is not None and without.height:
         gone = without.with_columns(gone=pl.lit(value=True))
@@ -219,7 +219,7 @@ def metric_records(run: Run, *, without: pl.DataFrame | None = None) -> pl.LazyF
 
     Columns `source`, `attempt`, `rank`, `seq`, `line`, `byte`, `step`, `gstep`, `epoch`, `t_ns`, and, by the canonical
     name, `evaluates`: whether the row is one of an evaluation, and `trains`: whether training itself logged it; in the
-    order of the table. Series that stand in `without` (source, attempt, rank and raw name) are left out.
+    order of the table. Series in `without` (source, attempt, rank and raw name) are left out.
     """
     return index_of(run).table.lazy_records(_records_without(run, without))
 

@@ -36,7 +36,7 @@ def ordered(metrics: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def by_record(metrics: pl.LazyFrame) -> pl.LazyFrame:
-    """The same rows, each source's in the order of its records, but those of several sources mixed.
+    """The same rows, each source's in the order of its records, but rows of several sources mixed.
 
     One key sorts ten times faster than three, which is what a rule needs that looks at one source at a time.
     """
@@ -88,7 +88,7 @@ def ends(rows: pl.DataFrame, *same: str, rising: Sequence[str] = ()) -> pl.DataF
 
 
 def without_inner(rows: pl.DataFrame, columns: Iterable[tuple[pl.Series, bool]]) -> pl.DataFrame:
-    """Rows as `ends` gives them, by columns of which each is made when it is asked for, and whether it rises."""
+    """Rows as `ends` gives them, from columns that are made when asked for, each with whether it rises."""
     count = max(rows.height - 1, 0)
     goes_on = np.ones(count, np.bool_)
     for column, rising in columns:

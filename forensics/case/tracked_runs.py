@@ -1,8 +1,8 @@
 """Runs that one database of a tracker keeps: which attempts are of which run, and the tables of one of them.
 
 Readers number the attempts of a database over all of its runs and note whose each is. They are several runs where each
-begins at its start, none goes on from another, and all but the last had come to their end or ran beside another one:
-else they are attempts of one run.
+begins at its start, none goes on from another, and all but the last had finished or ran beside another one: else they
+are attempts of one run.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from msgspec import Struct
 from forensics.case.processes.lives import Life, boundaries
 from forensics.store.run import Run
 
-#: Facts of a database: which run an attempt is of, and those of all runs but the last.
+#: Facts of a database: the run of an attempt, and the facts of all runs but the last.
 _ATTEMPT, _OTHERS = "tracker.attempt.", "runs."
 _BY_ATTEMPT = frozenset(("metrics", "progress"))
 _SEVERAL = 2
 
 
 class Tracked(Struct, frozen=True):
-    """One run of a database: its name there, its attempts, and what its facts stand under (nothing: the last run)."""
+    """One run of a database: its name there, its attempts, and the prefix of its facts (nothing: the last run)."""
 
     store: str
     name: str
@@ -48,14 +48,14 @@ def tracked(run: Run, store: str, lives: Sequence[Life]) -> tuple[Tracked, ...]:
 
 
 def own_frames(run: Run, one: Tracked) -> dict[str, pl.LazyFrame]:
-    """Give the tables with the attempts of one run alone; its facts stand where those of a single run do."""
+    """Give the tables with the attempts of one run alone; its facts have the keys of a single run's facts."""
     here, frames = pl.col("source") == one.store, dict(run.frames)
     key = pl.col("key")
     for table, frame in run.frames.items():
         if table in _BY_ATTEMPT:
             frames[table] = frame.filter(~here | pl.col("attempt").is_in(sorted(one.attempts)))
         elif table == "events" and one.under:
-            frames[table] = frame.filter(~here)  # they tell of the last run
+            frames[table] = frame.filter(~here)  # they are about the last run
         elif table == "facts":
             own = key.str.starts_with(one.under) if one.under else ~key.str.starts_with(_OTHERS)
             named = pl.when(here).then(key.str.strip_prefix(one.under)).otherwise(key)
@@ -70,7 +70,7 @@ def _goes_on(run: Run, trained: Mapping[Tracked, Sequence[Life]]) -> bool:
 
 
 def _have_ended(run: Run, store: str, trained: Mapping[Tracked, Sequence[Life]]) -> bool:
-    """Whether each run but the last had ended well by the tracker's word, or all came to the same step."""
+    """Whether each run but the last had ended well by the tracker's word, or all reached the same step."""
     status = pl.col("key").str.ends_with("mlflow.status") & (pl.col("value") == '"FINISHED"')
     finished = run.scan("facts").filter((pl.col("source") == store) & status).select("key").collect()["key"].to_list()
     *before, _ = sorted(trained, key=lambda one: min(one.attempts))

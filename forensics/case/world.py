@@ -91,7 +91,7 @@ def nodes(run: Run) -> dict[int, str]:
 
 @derived
 def devices_told(run: Run) -> tuple[tuple[str, int, int], ...]:
-    """Source, line and number of devices of each line or record that counts those of the run, in order."""
+    """Source, line and number of devices of each line or record that counts the run's devices, in order."""
     rows = run.scan("events").filter(pl.col("code").is_in(telling("devices")) & pl.col("line").is_not_null())
     counts = rows.select("source", "line", "attrs").sort("source", "line").collect()
     lines = [(source, line, int(json.loads(attrs)["devices"])) for source, line, attrs in counts.iter_rows()]

@@ -47,7 +47,7 @@ class Asked(Struct, frozen=True):
 def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
     """Give the settings that hold and the report of each run; a place with several runs gives one of each.
 
-    How several runs were told apart is a note beside the settings.
+    A note beside the settings says how several runs were told apart.
     """
     options = {"fail-on": asked.fail_on, "ignore": list(asked.ignore) or None}
     settings = config.load(cwd=Path.cwd(), runs=folders(map(place_of, asked.runs)), options=options)
@@ -61,7 +61,7 @@ def judged(asked: Asked) -> tuple[config.Config, list[Report]]:
 
 
 def _beside(runs: Sequence[Run], reports: Sequence[Report]) -> list[str]:
-    """What the runs of one place tell of each other."""
+    """How the runs of one place compare."""
     from forensics.compare.siblings import Sibling, notes  # noqa: PLC0415 - its statistics take time to load
 
     return [printable(note) for note in notes([Sibling(*one) for one in zip(runs, reports, strict=True)])]
@@ -130,7 +130,7 @@ class _Judge(Struct):
         before = judged_already(() if self.bases else self.past.past)
         found: dict[str, Past] = {}
         for member in members if before else ():
-            with suppress(UsageError):  # it is gone since the runs were listed, which is said where it is judged
+            with suppress(UsageError):  # it is gone since the runs were listed, which its judging reports
                 past = before.get(known_as(member.place.name, discover(member.place).listed))
                 if past is not None:
                     found[member.place.name] = past
@@ -169,7 +169,7 @@ class _Judge(Struct):
         return self.asked.reading.shown(report, run, *self.bases)
 
     def _of_bases(self) -> list[Report]:
-        """What is said of the baselines themselves, judged once."""
+        """The verdicts on the baselines themselves, judged once."""
         if not self.good:
             self.good += [pipeline.report_of(base, self.settings) for base in self.bases]
         return self.good

@@ -45,8 +45,8 @@ class Reading(Struct, frozen=True):
     def run(self, source: str | Place, *, device_only: bool = False) -> Run:
         """Read a run directory, a file or what a bucket holds; the text `-` reads a log on standard input.
 
-        With `device_only`, of a profiler trace only what tells of the device's time, unless a store is to be built.
-        Raises `UsageError` when there is no such place.
+        With `device_only`, only the device's time is read of a profiler trace, unless a store is to be built. Raises
+        `UsageError` when there is no such place.
         """
         from forensics import pipeline  # noqa: PLC0415 - polars is not on the path of --help
         from forensics.cli._progress import watched  # noqa: PLC0415 - same

@@ -123,7 +123,7 @@ def _parsed(args: list[str]) -> Answer | int | None:
             raise BrokenPipeError from stop
         return stop.code if isinstance(stop.code, int) else 1
     except Exception as error:
-        if hasattr(error, "format_message"):  # a usage error of Typer or of the click it stands on
+        if hasattr(error, "format_message"):  # a usage error of Typer or of click below it
             raise UsageError(error.format_message(), help=_help_for(args)) from error  # type: ignore[attr-defined]
         if type(error).__name__ == "Abort":
             raise KeyboardInterrupt from error

@@ -17,7 +17,7 @@ _SAME_WORK = 1.01
 
 
 class Difference(Struct, frozen=True):
-    """One thing that differs: what it is, under which key, and the two values as text."""
+    """One thing that differs: its name, its key, and the two values as text."""
 
     what: str
     key: str

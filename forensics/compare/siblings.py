@@ -1,7 +1,7 @@
-"""Runs that stand in one place, side by side: what a failed one differs in from its siblings, and what that tells.
+"""Runs in one place, side by side: what a failed one differs in from its siblings, and what that tells.
 
-A run that failed is compared with each that did not: what differs between them is a check that somebody made. Two
-that failed alike tell which change did not help. Two whose settings are equal should log one loss: where they part,
+A run that failed is compared with each that did not: what differs between them is a check that somebody made. Two that
+failed alike tell which change did not help. Two whose settings are equal should log one loss: where they part,
 something is not determined. `checklist.tsv` holds what a change of each setting tells.
 """
 
@@ -58,7 +58,7 @@ class Sibling(Struct, frozen=True):
 
 
 def notes(every: Sequence[Sibling]) -> Iterator[str]:
-    """Say in a line each what the runs of a place tell of each other; nothing of one run, or of too many."""
+    """Say in a line each how the runs of a place compare; nothing of one run, or of too many."""
     if not 1 < len(every) <= MOST:
         return
     for first, second in combinations(every, 2):

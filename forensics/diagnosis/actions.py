@@ -38,7 +38,7 @@ from forensics.values import firsts, replace
 MOST = 4
 #: Pieces of a run that a command may name without quotes of its own.
 _CONTROL = lazily(r"[\x00-\x1f\x7f-\x9f]")
-#: Of the words of an error so much is told in an advice.
+#: An advice quotes so many characters of an error.
 _LONGEST = 160
 #: An exception as its last line has it, wherever a launcher's words end.
 _EXCEPTION = lazily(r"(?:^|\s)(?P<class>(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*): (?P<message>\S.*)")
@@ -106,7 +106,7 @@ def advised(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[Fi
 
 
 def _line(lead: Finding | None, raised: Failure | None, cause: str) -> ErrorLine | None:
-    """The row of the error line that the lead finding rests on, where that speaks of the cause itself."""
+    """The row of the error line that the lead finding rests on, where that row gives the cause itself."""
     proof = lead.evidence if lead is not None else ()
     told = (row for e in proof for row in (row_of(e.name or "", e.quote), row_of("", e.quote)))
     if raised is not None:

@@ -66,7 +66,7 @@ class Hang(Struct, frozen=True):
 
 
 def picture(run: Run) -> Hang:
-    """Put together what a run tells of its ranks."""
+    """Put together what a run says of its ranks."""
     found = decision(run)
     entry = last_common(run)
     common = Common(entry.key[0], entry.seq, entry.op, entry.site) if entry is not None else None

@@ -1,4 +1,4 @@
-"""What to do about a run whose logs end without an error, and without a word that it came to its end."""
+"""What to do about a run whose logs end without an error, and without a word that it finished."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forensics.store.run import Run
 
 
 def at_an_open_end(run: Run) -> tuple[Action, ...]:
-    """Give what to do where the run was last seen; nothing where it came to its end, or no log of it is here."""
+    """Give what to do where the run was last seen; nothing where it finished, or no log of it is here."""
     end = ending(run)
     if end.success is not None or end.reach.is_reached:
         return ()

@@ -20,7 +20,7 @@ from forensics.knowledge.restarts import nature_of
 from forensics.model import Finding, Outcome, Recorded, Verdict
 from forensics.store.run import Run
 
-#: The playbooks of a run of which nothing can be said, and of one that is healthy as far as its records show.
+#: The playbooks of a run without a verdict, and of one that is healthy as far as its records show.
 _NO_VERDICT, _HEALTHY = "none", "healthy"
 
 

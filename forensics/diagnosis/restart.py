@@ -1,8 +1,8 @@
 """Whether to start a run again, and how: the first row of knowledge that fits the failure and what came before it.
 
-A run that came to its end, or of which nothing can be said, gives no decision or `unknown`; slow or bad training that
-went on to its end is not started again either. Progress is what the attempts trained: one that died at or before the
-step at which an earlier one did got no further, and neither did one whose steps nobody logged.
+A run that finished gives no decision, and one that cannot be judged gives `unknown`; slow or bad training that went on
+to its end is not started again either. Progress is what the attempts trained: one that died at or before the step at
+which an earlier one did got no further, and neither did one whose steps nobody logged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ANEW = "; no checkpoint {state}, so it may begin anew"
 
 
 def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Restart | None:
-    """Decide whether the run is to be started again; None for a run that came to its end."""
+    """Decide whether the run is to be started again; None for a run that finished."""
     if verdict.outcome is Outcome.HEALTHY or is_kind(verdict.cause, "after_end"):
         return None
     if verdict.outcome is not Outcome.FAILED and (ending(run).success is not None or is_evaluation_only(run)):

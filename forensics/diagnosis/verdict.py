@@ -1,10 +1,10 @@
 """Choose the finding that explains the others, or decline to judge.
 
-Only findings of severity error make a failure; where there is none, warnings make a run suspect. An error that is
-marked as context (noise around a run) makes neither, and what speaks of the evidence only is no warning. Among them
-`precedence` chooses: what is nearer to the cause by its kind, else by the common time line of all ranks and sources.
+Only findings of severity error make a failure; without one, warnings make a run suspect. An error that is marked as
+context (noise around a run) makes neither, and what concerns the evidence only is no warning. Among them `precedence`
+chooses: what is nearer to the cause by its kind, else by the common time line of all ranks and sources.
 
-An error of an earlier attempt is told, and decides nothing where a later attempt trained or has an end of its own.
+An error of an earlier attempt is reported, and decides nothing where a later attempt trained or has an end of its own.
 `healthy` is said only of a run whose training rows are finite and that nothing ended early.
 """
 
@@ -38,7 +38,7 @@ from forensics.store.run import Run
 from forensics.values import firsts, replace
 
 _CHAIN = 6
-#: A run may come to its end and have learned nothing, or slowly.
+#: A run may finish and have learned nothing, or slowly.
 _WORKS = frozenset((Kind.LEARNING, Kind.SLOW))
 
 
@@ -178,7 +178,7 @@ def _confidence(cause: Finding, rival: Finding | None, *, certain: bool) -> Conf
 
 
 def _foretells(finding: Finding, cause: Finding) -> bool:
-    """Whether wrong learning led up to numbers that are none: unless it came after them it is no rival."""
+    """Whether wrong learning led to NaN or infinity: unless it came after them it is no rival."""
     soft = finding.shape is Shape.LEARNING and cause.shape is Shape.NAN
     return soft and before(cause.evidence[0], finding.evidence[0]) is not True
 

@@ -174,7 +174,7 @@ def _with_steps(dialect: Dialect, frame: pl.DataFrame, memory: Memory) -> pl.Dat
     return fresh
 
 
-#: One title of training may stand above a whole run.
+#: One title of training may head a whole run.
 _FEWEST_TITLES = 2
 
 

@@ -136,7 +136,7 @@ def alternation(literals: tuple[str, ...]) -> str:
     """One pattern that finds any of the literals."""
     unique = sorted(set(literals), key=lambda s: (-len(s), s))
     every = "\n".join(unique)
-    inner = [o for o in unique if every.count(o) > 1]  # those that may stand in another one
+    inner = [o for o in unique if every.count(o) > 1]  # those that may be part of another one
     kept = [s for s in unique if not any(o != s and o in s for o in inner)]
     return "|".join(literal(s) for s in kept)
 
@@ -155,7 +155,7 @@ def holding(found: pl.DataFrame, pattern: re.Pattern[str]) -> pl.DataFrame:
 
 
 def marked(found: pl.DataFrame, needles: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """For each needle the segments (column `text` among others) in which it stands; all of them for an empty one."""
+    """For each needle the segments (column `text` among others) that contain it; all of them for an empty one."""
     column = found["text"]
     if found.height > _FEW_TEXTS:
         yield from (found.filter(column.str.contains(n, literal=True)) if n else found for n in needles)
@@ -234,7 +234,7 @@ class Cut:
         return self._framed(keep, text)
 
     def around(self, places: Ints) -> pl.DataFrame:
-        """The segments in which these places of the block lie; columns as `select`."""
+        """The segments that contain these places of the block; columns as `select`."""
         hit = np.zeros(self.height, np.bool_)
         hit[np.searchsorted(self._begins, places, side="right") - 1] = True
         keep = np.flatnonzero(hit)

@@ -64,7 +64,7 @@ def read(text: pl.Series, calendar: Calendar, *, rounds: int = _ROUNDS, looked_a
 
 
 def _times_of(text: pl.Series, calendar: Calendar, rounds: int, looked_at: int) -> pl.Series:
-    """The times of texts none of which is null."""
+    """The times of texts; none of them is null."""
     first = _first(text.head(looked_at).to_list(), calendar)
     if not rounds or first is None:
         return _nulls(len(text))

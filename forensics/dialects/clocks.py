@@ -34,7 +34,7 @@ _DATED = lazily(rb"(?<!\d)\d{4}[-/][01]\d[-/][0-3]\d[ T][0-2]\d:[0-5]\d:[0-5]\d"
 
 
 class Clock(Struct, frozen=True):
-    """Places in a log, as bytes from its begin, and when what stands there was written."""
+    """Places in a log, as bytes from its begin, and when what is there was written."""
 
     at: tuple[int, ...]
     t_ns: tuple[int, ...]

@@ -24,10 +24,10 @@ Tables = dict[str, pl.DataFrame]
 HELD_MATCHES, HELD_A_WHILE = 60_000, 16_000
 
 
-# Metrics lines read as they stand in the file, prefix and all, once their layout is known.
+# Metrics lines read as they are in the file, prefix and all, once their layout is known.
 #
 # The general way takes prefixes off, asks every line of every dialect and looks for timestamps. A line that fits a
-# layout *with* its prefix, whose values are all finite, and in which no other meaning can stand, needs none of that.
+# layout *with* its prefix, whose values are all finite, and which can hold no other meaning, needs none of that.
 # What does not fit goes the general way, so this too changes speed and never the result.
 
 _DIGITS = lazily(r"[0-9]+")
@@ -39,7 +39,7 @@ class Direct(Struct, frozen=True):
     """A layout that begins at the line's begin.
 
     `plain`: it has no prefix but begins as one may, so a line that has one is not its own. `quiet`: no error signature
-    can stand in it.
+    can be in it.
     """
 
     kind: int

@@ -1,7 +1,7 @@
 """What one part of a log leaves for the others: what was begun before it and goes on behind it.
 
 A part is read as if it were the whole log. What is counted over the whole (restarts, floods) is counted anew from what
-the parts say, and their rows are put right where that changes them. Parts that cannot be told apart so are read as one.
+the parts say, and their rows are put right where that changes them. Parts that nothing else separates are read as one.
 """
 
 from __future__ import annotations

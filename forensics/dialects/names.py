@@ -61,9 +61,9 @@ def meanings() -> frozenset[str]:
 
 @cache
 def _by_words() -> dict[str, Name]:
-    """The table by the words of its names, whatever stands between them; where these mean two things, neither.
+    """The table by the words of its names, whatever is between them; where these mean two things, neither.
 
-    Words of a memory are none: `gpu.mem` of nvidia-smi is a use in percent, `gpu_mem` in a log is a size.
+    Words of a memory do not count: `gpu.mem` of nvidia-smi is a use in percent, `gpu_mem` in a log is a size.
     """
     found: dict[str, set[Name]] = {}
     for printed, name in table().items():
@@ -89,7 +89,7 @@ def _roles(holds: str) -> dict[str, str]:
 
 @cache
 def _sizes() -> dict[str, str]:
-    """Words of a memory → what they mean, where a unit of bytes stands by."""
+    """Words of a memory → what they mean, beside a unit of bytes."""
     return _roles("bytes") | _roles("counted")
 
 
@@ -129,7 +129,7 @@ def _sized(key: str) -> Name | None:
 
 
 def _turned(key: str) -> str:
-    """The name with its group first, where a known quantity stands before the group alone: `loss/train`."""
+    """The name with its group first, where a known quantity precedes the group alone: `loss/train`."""
     quantity, _, group = key.rpartition("/")
     is_turned = key not in table() and quantity in table() and _groups().get(group) in {"own", "eval"}
     return f"{group}/{quantity}" if is_turned else key
@@ -144,11 +144,11 @@ def _in_order(key: str) -> str:
 def canonical(printed: str) -> Name:
     """Canonical name of a printed one: exact (case-blind), then without a `train/`-like prefix, else itself, unscaled.
 
-    Last by its words, whatever stands between them or nothing: `Grad/norm` and `gradnorm` are `grad_norm`, and `mem_gb`
-    is a memory in GiB. The number of a device is left out: `gpu.3.memory.used` is looked up as `gpu.memory.used`.
-    A prefix that names an evaluation in `groups.tsv` (`val`, `eval`, `test`) makes `loss` an `eval_loss`. TensorBoard's
-    own examples turn it round: `Loss/train` is a `loss`, `Loss/test` an `eval_loss`. A name in another language is that
-    of its English words.
+    Last by its words, whatever is between them or nothing: `Grad/norm` and `gradnorm` are `grad_norm`, and `mem_gb` is
+    a memory in GiB. The number of a device is left out: `gpu.3.memory.used` is looked up as `gpu.memory.used`. A prefix
+    that names an evaluation in `groups.tsv` (`val`, `eval`, `test`) makes `loss` an `eval_loss`. TensorBoard's own
+    examples turn it round: `Loss/train` is a `loss`, `Loss/test` an `eval_loss`. A name in another language means what
+    its English words do.
     """
     english = in_english(printed)
     printed = printed if english == printed else _in_order(english)
@@ -198,7 +198,7 @@ def _each(key: str) -> Name | None:
 
 
 def _mean_loss(printed: str) -> Name | None:
-    """A loss whose name says over what it is a mean or a sum: `avg_val_loss`, `batch train loss`, `Loss_AVG`."""
+    """A loss whose name says what it is a mean or a sum over: `avg_val_loss`, `batch train loss`, `Loss_AVG`."""
     words = _words(printed).split("_")
     kept = [word for word in words if not stands_for("word_of_a_mean", word)]
     name = table().get("_".join(kept)) or table().get(" ".join(kept)) if 0 < len(kept) < len(words) else None
@@ -206,7 +206,7 @@ def _mean_loss(printed: str) -> Name | None:
 
 
 def _bracketed(key: str) -> Name | None:
-    """The meaning of a name behind which a unit or the data stands in brackets; None where it has none."""
+    """The meaning of a name that is followed by a unit or the data in brackets; None where it has none."""
     found = _IN_BRACKETS.fullmatch(key)
     if found is None:
         return None
@@ -237,7 +237,7 @@ def unit_of(cell: str) -> str:
 def measured(printed: str, units: Collection[str], values: Callable[[], Sequence[float]]) -> Name:
     """Canonical name of a printed one whose numbers are known, with the factor to its unit.
 
-    `units` are those that stand behind the numbers, empty where none does. Some short names mean something only where
+    `units` are the units behind the numbers, empty where there are none. Some short names mean something only where
     their numbers show it: an `rss` has a unit of bytes, a loss `scale` is a power of two, an `objective` falls.
     """
     unit = next(iter(units)) if len(set(units)) == 1 else ""
@@ -266,7 +266,7 @@ def measured(printed: str, units: Collection[str], values: Callable[[], Sequence
 def seconds_in(printed: str, unit: str) -> float | None:
     """How many seconds are one of what a number counts, by the unit behind it or that in its name; None for no time.
 
-    An `m` may stand for millions, too; of a rate it is the time of an epoch.
+    An `m` may mean millions, too; of a rate it is the time of an epoch.
     """
     unit, _, per = unit.partition("/")
     if per and not stands_for("counter_of_epochs", per):
@@ -296,12 +296,12 @@ def sized(printed: str) -> str | None:
 
 
 def to_gib(largest: float) -> float | None:
-    """The factor to GiB of numbers without a unit, by the largest of them; None where it is that of no memory."""
+    """The factor to GiB of numbers without a unit, by the largest of them; None where it fits no memory."""
     return next((factor for least, most, factor in _SIZES if least < largest <= most), None)
 
 
 def is_duration(printed: str) -> bool:
-    """Whether a name is one of a time that passed: `time`, `Time elapsed`; the time that is left is none."""
+    """Whether a name names a time that passed: `time`, `Time elapsed`; the time that is left does not count."""
     return _words(printed).rpartition("_")[2] in _roles("each_time") or canonical(printed).canonical == "step_time_s"
 
 
@@ -319,7 +319,7 @@ _STAYING = 20
 _GROWN = 10
 #: Fewer numbers show no course.
 _COURSE = 6
-#: The medians of so many numbers at either end of the first third, and how far the later one lies below the earlier.
+#: The medians of so many numbers at either end of the first third, and how far the later one is below the earlier.
 _FEWEST_BEGUN, _BEGUN = 2, 0.8
 #: So many numbers enumerate folds, classes or trials as often as steps.
 ENUMERATED = 12
@@ -369,7 +369,7 @@ def is_anew(values: Sequence[float]) -> bool:
 
 
 def is_each_time(values: Sequence[float]) -> bool:
-    """Whether a time is that of each step: measured anew, or a climb with dips, as no clock that begins again has.
+    """Whether a time is measured for each step: measured anew, or a climb with dips, as no clock that begins again has.
 
     A clock falls where it starts again, to less than half; of a time that grows all along few are below the one before.
     """

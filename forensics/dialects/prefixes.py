@@ -1,4 +1,4 @@
-"""What stands before a line: launchers' prefixes, which tell who printed it, and what a carrier of the whole log adds.
+"""The text before a line: launchers' prefixes, which tell who printed it, and what a carrier of the whole log adds.
 
 Prefixes stack (`7: [rank7]: …`); the innermost global rank wins. A carrier's lead is a row of `leads.tsv`.
 

@@ -17,7 +17,7 @@ from forensics.dialects.events.last_words import last_words
 from forensics.dialects.handover import Handover
 from forensics.dialects.spec import Dialect
 
-#: Share of the segments from which it pays to leave out those that no signature can stand in.
+#: Share of the segments from which it pays to leave out those that can hold no signature.
 _CROWD = 0.3
 #: Suspects that are worth a scan.
 _SCAN_ROWS, _SCAN_BYTES = 4096, 4 << 20

@@ -71,16 +71,16 @@ class Name(Struct, frozen=True):
 class Line(Struct, frozen=True):
     """One kind of line.
 
-    `needle` is a literal that stands in every such line (case-sensitive); it decides speed, so choose a rare one.
-    `meaning` says what a match is: `metrics` rows; `clock` is how fast a bar says it goes, beside what else its line
-    says and without a step; `progress` only gives the step to lines that have none; `section` says whose the metrics
-    below it are, those of training or of an evaluation, up to the next line that counts; `saved` …
-    `resumed` go to the checkpoints table; `started`, `ended`, `overflow` (a skipped update) and `nan` (a detector's own
-    message) become events with the code `<dialect>.<meaning>`; `step_offset` is added to the printed step, batch and
-    number of batches, so that `step` counts optimizer updates the way the metric lines of the same dialect do.
-    `names` overrides the canonical names of groups and tail keys; a key mapped to None is dropped.
-    `carry`: a match without a step takes the step of the nearest earlier match of this dialect that has one.
-    `comma`: decimals are behind a comma; `points`: points part thousands beside it.
+    `needle` is a literal of every such line (case-sensitive); it decides speed, so choose a rare one. `meaning` says
+    what a match is: `metrics` rows; `clock` is how fast a bar says it goes, beside what else its line says and without
+    a step; `progress` only gives the step to lines that have none; `section` says whether the metrics below it are of
+    training or of an evaluation, up to the next line that counts; `saved` … `resumed` go to the checkpoints table;
+    `started`, `ended`, `overflow` (a skipped update) and `nan` (a detector's own message) become events with the code
+    `<dialect>.<meaning>`; `step_offset` is added to the printed step, batch and number of batches, so that `step`
+    counts optimizer updates the way the metric lines of the same dialect do. `names` overrides the canonical names of
+    groups and tail keys; a key mapped to None is dropped. `carry`: a match without a step takes the step of the nearest
+    earlier match of this dialect that has one. `comma`: decimals are behind a comma; `points`: points part thousands
+    beside it.
     """
 
     meaning: Meaning
@@ -114,11 +114,10 @@ class Dialect(Struct, frozen=True):
     `sniff`: patterns, any of which marks a sampled line as this dialect's; by default the patterns of `metrics` lines.
     `finish`: frame → frame over all matches of one file in order (columns: seq, line, meaning, step, epoch, epochs,
     iter, iters, max_steps, rank, all Int64 but epoch Float64; null where not printed); it returns the frame with `step`
-    filled where the dialect derives it (`(epoch-1)*iters+iter`, or from the progress bar beside it).
-    `nan`: what it makes of NaN. `restart`: options by which it starts from a checkpoint: `{path}` the checkpoint,
-    `{parent}` its folder, `{step}` its step. `option`: how an option sets a setting beside them:
-    `{key}` its dotted name, `{name}` the last part of it, `{dashed}` that with dashes, `{value}`. `stores`: formats of
-    files that this trainer alone leaves.
+    filled where the dialect derives it (`(epoch-1)*iters+iter`, or from the progress bar beside it). `nan`: what it
+    makes of NaN. `restart`: options that make it start from a checkpoint: `{path}` the checkpoint, `{parent}` its
+    folder, `{step}` its step. `option`: how an option sets a setting beside them: `{key}` its dotted name, `{name}` the
+    last part of it, `{dashed}` that with dashes, `{value}`. `stores`: formats of files that this trainer alone leaves.
     """
 
     name: str

@@ -9,7 +9,7 @@ from forensics.export.points import seconds, series_of
 from forensics.formats.rows.axes import CONSTANTS, EPOCHS, STEPS, TIMES
 from forensics.report.phrases import plural
 
-#: Columns that say where a record stands; `source` and `attempt` only where there are several series.
+#: Columns that say where a record is; `source` and `attempt` only where there are several series.
 AXES = ("source", "attempt", "rank", "step", "epoch", "timestamp")
 _TAKEN = frozenset((*AXES, *STEPS, *EPOCHS, *TIMES, *CONSTANTS))
 
@@ -64,7 +64,7 @@ class Wide(Struct, frozen=True):
 
 
 def rows_of(points: pl.DataFrame) -> Wide:
-    """Gather tagged points into rows; a metric whose name would be read as an axis stands under `metric/<name>`."""
+    """Gather tagged points into rows; a metric whose name would be read as an axis is under `metric/<name>`."""
     series = list(series_of(points))
     rows: list[Row] = []
     tags: dict[str, None] = {}

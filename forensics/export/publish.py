@@ -1,4 +1,4 @@
-"""From an export to the disk: never into the run, whole or not at all, with a note of what it is beside a folder."""
+"""From an export to the disk: never into the run, whole or not at all, with a note on its content beside a folder."""
 
 from __future__ import annotations
 

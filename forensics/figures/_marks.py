@@ -11,7 +11,7 @@ from forensics.model import Report
 from forensics.store.run import Run
 
 _CHECKPOINTS = 12
-#: Share of the axis by which an onset may lie after the last record.
+#: How far an onset may be after the last record, as a share of the axis.
 _BEYOND = 0.25
 
 

@@ -23,7 +23,7 @@ _MOST_CURVES = 8
 _FOREIGN = lazily(r"[^A-Za-z0-9_./-]+")
 #: A logarithmic axis is taken where the middle 90 % of the values fill less than a fifth of a linear one.
 _SQUEEZED, _TAIL = 0.2, 5.0
-#: Values that differ less are told apart on a linear axis at any place of it.
+#: Values that differ less are distinguishable on a linear axis at any place of it.
 _TIMES = 5.0
 
 
@@ -40,7 +40,7 @@ class Metric(Struct, frozen=True):
 
 
 def rows_of(run: Run, names: Sequence[str]) -> pl.DataFrame:
-    """Give the records of some metrics in their order, with the step `at` which each stands."""
+    """Give the records of some metrics in their order, with the step `at` of each."""
     return (
         counted(run, pl.col("name").is_in(names))
         .filter(pl.col("value_class") != "null")

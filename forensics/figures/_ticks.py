@@ -13,7 +13,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NS = 1_000_000_000
 _SLACK = 1e-9
 _STEPS = (5.0, 2.5, 2.0, 1.0)
-#: Multiples of a power of ten that stand on a logarithmic axis, from sparse to dense.
+#: Multiples of a power of ten on a logarithmic axis, from sparse to dense.
 _DECADES = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), tuple(range(1, 10)))
 #: Round steps of a clock in seconds: up to a second, a minute, an hour, a day, a month.
 _CLOCK_S = (

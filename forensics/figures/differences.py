@@ -14,7 +14,7 @@ from forensics.store.run import Run
 _MOST_ROWS, _MOST_COLUMNS = 60, 12
 #: The shape of the findings that a section explains.
 _SHAPES = {"evals": "bad_eval", "config": "bad_eval", "throughput": "slowdown"}
-#: Facts of a section that stand in its table, too.
+#: Facts of a section that its table has, too.
 _MOST_FACTS = 8
 
 

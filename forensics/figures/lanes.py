@@ -19,7 +19,7 @@ _NO_RANK, _NO_CLOCK = "no rank", "no time printed"
 def lanes(_run: Run, report: Report) -> Iterator[Lanes]:
     """Give the time line where something has a time and at least two things happened.
 
-    What the verdict stands on is always on it: first, where it has no time.
+    What the verdict rests on is always on it: first, where it has no time.
     """
     strong = [f for f in report.findings if f.severity is not Severity.INFO]
     cause = next((f for f in strong if _is_cause(f, report)), None)
@@ -75,7 +75,7 @@ def _moment(finding: Finding, evidence: Evidence, start: int, cause: Finding | N
 
 
 def _words(finding: Finding, evidence: Evidence) -> str:
-    """Say what stands at the place: the claim itself at its first place, else the line or the number there."""
+    """Say what is at the place: the claim itself at its first place, else the line or the number there."""
     if evidence is finding.evidence[0]:
         return finding.title
     said = evidence.quote.strip() or (f"{evidence.name} = {evidence.value}" if evidence.name else finding.title)

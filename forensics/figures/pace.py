@@ -20,7 +20,7 @@ from forensics.values import replace
 #: Fewer times are no chart.
 FEWEST = 12
 _MOST_CURVES = 8
-#: A drawing splits where a reader would: changes of 5 % and more that stand 6 deviations above the noise.
+#: A drawing splits where a reader would: changes of 5 % and more that are 6 deviations above the noise.
 _BOUNDS = Bounds(z=6.0, effect=0.05, shortest=8)
 
 

@@ -26,7 +26,7 @@ _MAPS = (
 
 
 def _step(table: str) -> pl.Expr:
-    """The step that a record stands at; collectives count in their group instead."""
+    """The step of a record; collectives count in their group instead."""
     steps = {"metrics": at(), "events": pl.col("step")}
     return steps.get(table, pl.lit(None, pl.Int64()))
 

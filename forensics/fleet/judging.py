@@ -115,7 +115,7 @@ class Answer(Struct, frozen=True):
 
 
 class Judged(Struct, frozen=True):
-    """What is said of one folder, which may hold several runs.
+    """The answer on one folder, which may hold several runs.
 
     `refused` says why it could not be read, `failed` why it could not be judged.
     """

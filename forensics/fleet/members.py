@@ -1,4 +1,4 @@
-"""Many runs in one place: told apart by their folders, so that each is read and judged by itself, and then let go."""
+"""Many runs in one place: found by their folders, so that each is read and judged by itself, and then let go."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.io.tables import table_rows
 
-#: Folders of other trackers: what stands in them is theirs, their own logs too.
+#: Folders of other trackers: their files are theirs, their own logs too.
 _STORES = tuple(f"{before}.{name}/*" for name in ("aim", "neptune", "clearml") for before in ("", "*/"))
 _HEAD_BYTES = 4096
 _TEXT = bytes({*range(32, 127), 7, 8, 9, 10, 12, 13, 27, *range(0x80, 0x100)})

@@ -1,4 +1,4 @@
-"""One diagnosis as it is kept: what failed, where, and of which run; a line of JSON."""
+"""One diagnosis as it is kept: what failed, where, and in which run; a line of JSON."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def seen_before(past: Iterable[Past], now: Past) -> SeenBefore | None:
     return SeenBefore(len(ends), min(ends.values()), max(ends.values()))
 
 
-# A history by failure: runs that failed for the same reason stand together, the newest failure first.
+# A history by failure: runs that failed for the same reason are together, the newest failure first.
 
 
 class Group(Struct, frozen=True):

@@ -46,7 +46,7 @@ class History(Struct, frozen=True):
 
 
 def kept(where: Where, past: Sequence[Past]) -> None:
-    """Add diagnoses to a history; its folder is made where there is none. In a bucket it is a prefix.
+    """Add diagnoses to a history; its folder is made if it is missing. In a bucket it is a prefix.
 
     Raises `PlaceError` when the place cannot be made or written to.
     """

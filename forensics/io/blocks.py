@@ -97,7 +97,7 @@ class _Cutter(Struct):
         self.carry, self.dropped = b"", 0
 
     def _lines(self, data: bytes) -> Iterator[Block]:
-        """Blocks of `data`, which ends at a line end and stands at `self.at`; one block unless lines are over-long."""
+        """Blocks of `data`, which ends at a line end and begins at `self.at`; one block unless lines are over-long."""
         base, begin, at = self.at, 0, 0
         while len(data) - at > self.line_bytes:
             window = at + self.line_bytes + 1

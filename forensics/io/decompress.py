@@ -166,7 +166,7 @@ class _Input(Struct):
         self.data = rest
 
     def at_member(self, magic: bytes) -> bool:
-        """Skip the padding of zeros that may stand between members; true at the begin of another one."""
+        """Skip the padding of zeros that may be between members; true at the begin of another one."""
         while self.fill():
             if rest := self.data.lstrip(b"\0"):
                 self.use(rest)

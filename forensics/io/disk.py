@@ -215,7 +215,7 @@ class HeldBytes(Struct, frozen=True):
 
 
 class Piece(NamedTuple):
-    """Bytes of a stream and where in it they stand; a jump of the offset is a gap."""
+    """Bytes of a stream and their place in it; a jump of the offset is a gap."""
 
     offset: int
     data: bytes
@@ -226,7 +226,7 @@ class Ledger(Struct):
 
     `disk_bytes`: position on disk up to which bytes were used; `gap_bytes`: of these, bytes of holes passed over;
     `decoded_bytes`: what they became; `lost_bytes`: of these, bytes cut out of over-long lines. `begin` and `end` are
-    those of the part that the stream is of.
+    the bounds of the part that the stream reads.
     """
 
     source: str

@@ -8,11 +8,11 @@ from msgspec import Struct
 class Limits(Struct, frozen=True):
     """Bounds per run and per file; bytes unless the name says otherwise.
 
-    `block_bytes` is the unit of streaming; a text line is kept up to `line_bytes` and the rest is counted as lost.
-    A reader hands over at most `batch_rows` rows at once, and the store writes a part of a table whenever `part_rows`
+    `block_bytes` is the unit of streaming; a text line is kept up to `line_bytes` and the rest is counted as lost. A
+    reader hands over at most `batch_rows` rows at once, and the store writes a part of a table whenever `part_rows`
     rows of it wait (250,000 metric rows are about 30 MB). `expanded_ratio` and `expanded_bytes` bound what a compressed
-    file may grow to. With `device_only`, of a profiler trace only what tells of the device's time becomes rows;
-    everything else of it is counted by kind.
+    file may grow to. With `device_only`, a profiler trace gives rows for the device's time only; everything else of it
+    is counted by kind.
 
     A file may cost `work_units` and `work_units_per_byte` more for each of its bytes, decoded (`io.budget`). Measured:
     no file of 4 KB or more asks for over 1.47 a byte (GPU samples as CSV), no smaller one for over 4,200 in all. The

@@ -23,9 +23,9 @@ _FOLDER = lazily(r"^(?P<node>(?:.*/)?(?:attempt|restart)[_-]?\d{1,6})/(?P<local>
 _TAG = lazily(rb"(?:\[rank(?=\d{1,6}\])|\bGLOBAL_RANK: )(\d{1,6})\b")
 #: A program's own `rank=11`; it may also be the rank of a matrix, so one folder is not enough to believe it.
 _WORD = lazily(rb"(?<![A-Za-z_\d])rank ?[=:] ?(\d{1,6})\b")
-#: The same in a sentence (`world 3 rank 1`, `RANK=1`), of which a file of one task has no two; by `ranks.tsv`.
+#: The same in a sentence (`world 3 rank 1`, `RANK=1`); a file of one task does not have two; by `ranks.tsv`.
 _SPOKEN = r"(?i)(?<![\w-])(?:{})[ =:]{{1,3}}(\d{{1,6}})\b"
-#: The file of a task, and of which kind it is where it is no log.
+#: The file of a task, and its kind where it is no log.
 _TASK = lazily(r"^(?P<base>(?:.*/)?[^/]*[^/\d])(?P<task>\d{1,6})\.(?:log|out|err|txt|(?P<table>csv|tsv|jsonl))$")
 _LAST_WORD = lazily(r"([a-z]+)[^a-z]*$", re.IGNORECASE)
 _LOG = lazily(r"\.(?:log|out|err|txt)$")
@@ -41,8 +41,8 @@ _ENOUGH = 2
 def with_global_ranks(place: Place, sources: Sequence[Source]) -> list[Source]:
     """The sources with the global ranks of torchrun's folders and of a step's tasks; empty files count.
 
-    What is unknown stays local on a run of one node. Of several nodes whose first rank cannot be learned, the rank is
-    None: which one it is cannot be told.
+    What is unknown stays local on a run of one node. If the first rank of one of several nodes cannot be learned, the
+    rank is None: which one it is cannot be told.
     """
     return _with_folders(place, _with_tasks(place, sources))
 
@@ -79,7 +79,7 @@ def _counts_other(base: str) -> bool:
 
 
 def _is_step(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Sequence[Source]) -> bool:
-    """Whether numbered files are those of the tasks of one step, of which `beside` may hold the launcher's log.
+    """Whether numbered files are the logs of one step's tasks; `beside` may hold the launcher's log.
 
     Tags name the tasks. Each job of an array prints the tag of rank 0 into its file, the one numbered 0 too: it proves
     a step where no other file has a byte. Without tags what two files and more say of their rank does, where none says

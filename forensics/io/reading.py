@@ -105,7 +105,7 @@ class Opened:
         return self._map
 
     def passed(self, byte: int) -> None:
-        """Say that what stands before this byte of `raw` was read, so that its memory may go."""
+        """Say that everything before this byte of `raw` was read, so that its memory may go."""
         if self._map is not None and byte >= self._passed_bytes + _LET_GO_BYTES:
             let_go(self._map, self._passed_bytes, byte)
             self._passed_bytes = byte

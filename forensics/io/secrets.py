@@ -19,7 +19,7 @@ from forensics.io.tables import table_rows
 from forensics.patterns import lazily
 
 HIDDEN = "***"
-#: What follows the name of a value: `token*` in the table stands for each of these, `token+` for a blank as well.
+#: What follows the name of a value: `token*` in the table means each of these, `token+` a blank as well.
 _FOLLOWERS, _BLANK = ("=", ":", '"', "'", "\\"), " "
 #: Where a secret may begin: after no letter or digit, an escape of a string or of a URL, or a colour of a terminal.
 _EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=[\d;\[]m))"
@@ -85,7 +85,7 @@ def _needles(text: str) -> Iterator[str]:
 
 @cache
 def needles() -> tuple[str, ...]:
-    """Give literals in lower case of which every text with a secret has one, but for the forms of `bare_patterns`."""
+    """Give literals in lower case so that every text with a secret has one, but for the forms of `bare_patterns`."""
     return tuple(dict.fromkeys(needle for form in forms() for needle in form.needles))
 
 
@@ -156,7 +156,7 @@ def is_setting(key: str) -> bool:
 
 
 def is_empty(value: str) -> bool:
-    """Whether a value only stands for one: nothing, `None`, `<pad>`, `$TOKEN`, `***`."""
+    """Whether a value is only a placeholder: nothing, `None`, `<pad>`, `$TOKEN`, `***`."""
     return not value or _EMPTY.fullmatch(value) is not None
 
 
@@ -188,7 +188,7 @@ def _shape_hidden(found: re.Match[str], hidden: str) -> str:
 
 
 def _values_hidden(text: str, pattern: re.Pattern[str], hidden: str) -> str:
-    """A match whose value is none may hide another behind its name, so the search goes on within it."""
+    """A match whose value does not count may hide another behind its name, so the search goes on within it."""
     parts: list[str] = []
     done = at = 0
     while found := pattern.search(text, at):

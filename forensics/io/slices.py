@@ -1,4 +1,4 @@
-"""Parts of one large text that are read by themselves: where they may begin, and what stands before each.
+"""Parts of one large text that are read by themselves: where they may begin, and what precedes each.
 
 A slice begins behind a newline. Its place depends on the content of the file alone, so every reader cuts the same file
 in the same slices, however many of them share the work.
@@ -17,7 +17,7 @@ from forensics.io.reading import Opened
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BREAKS = (b"\r", b"\x08")
 _COUNTED_BYTES = 8 << 20
-#: Rows of a box are one record, whose step may stand in any of them; so far before a place its begin is looked for.
+#: Rows of a box are one record, whose step may be in any of them; so far before a place its begin is looked for.
 _ROW, _BOX_BYTES = b"|", 64 << 10
 #: About so many bytes are one slice.
 SLICE_BYTES = 128 << 20
@@ -26,7 +26,7 @@ _TRIES = 16
 
 
 class Slice(Struct, frozen=True):
-    """Bytes `begin` to `end` of a source, number `number` of `count`; what of the source stands before it.
+    """Bytes `begin` to `end` of a source, number `number` of `count`; the part of the source before it.
 
     `lines_before` counts newlines, `breaks_before` carriage returns and backspaces, which end segments, too.
     """
@@ -50,7 +50,7 @@ class Slice(Struct, frozen=True):
 
 
 class Cutting(Struct, frozen=True):
-    """How a text is cut: about every `step_bytes`, where none of `joints` stands near.
+    """How a text is cut: about every `step_bytes`, where none of `joints` is near.
 
     A joint is a literal whose line is read together with others: no slice begins within `before_bytes` behind one, nor
     within `after_bytes` before one.
@@ -63,7 +63,7 @@ class Cutting(Struct, frozen=True):
     line_bytes: int = 1 << 20
 
 
-#: How many newlines, and other breaks, stand before some bytes of a source: as its slices, read before, say.
+#: How many newlines, and other breaks, precede some bytes of a source: as its slices, read before, say.
 Counted = Mapping[int, tuple[int, int]]
 
 
@@ -109,7 +109,7 @@ def _last_line(data: bytes) -> int:
 
 
 def _counted(opened: Opened, begins: Sequence[int], counted: Counted) -> tuple[Slice, ...]:
-    """Slices with these begins, with what stands before each; none where the file has a hole or ends early."""
+    """Slices with these begins, each with what precedes it; none where the file has a hole or ends early."""
     found: list[Slice] = []
     lines = breaks = 0
     for number, (begin, end) in enumerate(zip(begins, (*begins[1:], opened.size_bytes), strict=True)):

@@ -59,7 +59,7 @@ def dumps(document: object, *, compact: bool = False) -> bytes:
     bidirectional and invisible characters, which direct a terminal, are written as JSON's own escapes: the same value.
     """
     written = orjson.dumps(_spelled(document), option=0 if compact else orjson.OPT_INDENT_2)
-    written = written.replace(b"##[", b"#\\u0023[")  # a command to a CI runner, wherever it stands in a line
+    written = written.replace(b"##[", b"#\\u0023[")  # a command to a CI runner, wherever it is in a line
     if written.isascii() and b"\x7f" not in written:
         return written
     return UNSAFE.sub(_escaped, written.decode("utf-8")).encode("utf-8")

@@ -46,14 +46,14 @@ from msgspec import convert, field
 from forensics.knowledge._rows import Row, bare_rows
 from forensics.patterns import lazily
 
-#: An action for a cause of which only its error line knows what to do.
+#: An action for a cause that only its error line knows how to mend.
 FIX = "{fix}"
 _OPTIONAL = lazily(r"\[([^\[\]]*)\]")
 _NAME = lazily(r"\{(\w+)\}")
 
 
 class Remedy(Row, frozen=True):
-    """One action of a cause, with the conditions under which it is told; `within` is (above, up to)."""
+    """One action of a cause, with the conditions under which it is given; `within` is (above, up to)."""
 
     text: str
     source: str

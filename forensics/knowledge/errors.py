@@ -36,7 +36,7 @@ from forensics.patterns import compiled
 _HARMLESS = ("context", "benign")
 #: Kinds that a failure of its own may have.
 _ROOTS = ("own", "stop")
-#: What so many texts say is kept: a verdict asks for that of each of its lines several times.
+#: So many texts are kept with what they say: a verdict asks for each of its lines several times.
 _KEPT = 64
 
 
@@ -145,7 +145,7 @@ def _errors() -> tuple[ErrorLine, ...]:
 
 @cache
 def raised() -> tuple[ErrorLine, ...]:
-    """Give the rows by which an exception is judged, those for exceptions alone before those for any line."""
+    """Give the rows that judge an exception, those for exceptions alone before those for any line."""
     speak = ("own", "stop", "echo", "timeout", "closed")
     last = telling("finished_as_last_line")
     alone = (row for row in table() if row.id not in last)
@@ -193,7 +193,7 @@ def speaking_of(whom: str) -> frozenset[str]:
 
 @cache
 def starting() -> frozenset[str]:
-    """Give the causes by which a start fails while the place is still held."""
+    """Give the causes that make a start fail while the place is still held."""
     return frozenset(row.cause for row in table() if row.at_start)
 
 
@@ -210,5 +210,5 @@ def _said(text: str) -> ErrorLine | None:
 
 
 def row_for(cause: str) -> ErrorLine | None:
-    """Give the first row of a line of a cause; None where no line speaks of it."""
+    """Give the first row of a line of a cause; None where no line names it."""
     return next((row for row in lines() if row.cause == cause), None)

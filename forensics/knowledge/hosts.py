@@ -1,4 +1,4 @@
-"""Where a line of a launcher, a scheduler or a kernel's log names the host that it speaks of, from `hosts.jsonl`.
+"""Where a line of a launcher, a scheduler or a kernel's log names the host that it is about, from `hosts.jsonl`.
 
 A row has `host` (its id), `line` (a pattern with the group `host`) and its `source`; the first row that fits decides.
 """
@@ -15,7 +15,7 @@ _MOST_READ = 2000
 
 
 def host_of(line: str) -> str | None:
-    """Give the host that a line speaks of; None where it names none."""
+    """Give the host that a line names; None where it names none."""
     found = next((hit for one in _patterns() if (hit := one.search(line[:_MOST_READ])) is not None), None)
     return None if found is None else found["host"].rstrip(".-")
 

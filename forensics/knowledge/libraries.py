@@ -42,7 +42,7 @@ class Change(Row, frozen=True):
     advice: str = ""
 
     def is_about(self, owner: str, name: str) -> bool:
-        """Whether it speaks of this name of this module, class or function."""
+        """Whether it is about this name of this module, class or function."""
         return re.fullmatch(self.name, name) is not None and re.fullmatch(self.owner, owner) is not None
 
     def words(self, owner: str, name: str) -> str:

@@ -62,7 +62,7 @@ def _first(of: str, name: str) -> re.Match[str] | None:
 class Named:
     """What a path tells of a checkpoint: its own path, its step or the epoch after which it was saved.
 
-    `temporary`: by a name such as `tmp-…`, its save did not come to its end.
+    `temporary`: by a name such as `tmp-…`, its save did not end.
     """
 
     path: str
@@ -126,7 +126,7 @@ def is_part_of_job(name: str) -> bool:
 
 
 def home_of(path: str) -> str | None:
-    """The folder of a run, where a path is that of the file that its program writes once into it."""
+    """The folder of a run, where a path names the file that its program writes once into it."""
     found = _held().fullmatch(path)
     return found[1] if found is not None else None
 

@@ -51,7 +51,7 @@ def tries_left(nature: str, stuck: int) -> int:
 
 
 def nature_of(cause: str, shape: str) -> str:
-    """Give the nature of a cause, or that of its shape; empty for a shape that nobody described."""
+    """Give the nature of a cause, or of its shape; empty for a shape that nobody described."""
     known = causes().get(cause)
     return (known.nature if known is not None else "") or _natures().get(shape, "")
 

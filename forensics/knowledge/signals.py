@@ -54,7 +54,7 @@ def is_asked(code: int) -> bool:
 
 
 def is_sent(code: int) -> bool:
-    """Whether an exit code is that of a signal which others send: to ask for an end, or to force it."""
+    """Whether an exit code is the number of a signal which others send: to ask for an end, or to force it."""
     found = signal_of(code)
     return found is not None and found.is_sent
 

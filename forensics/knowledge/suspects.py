@@ -1,8 +1,7 @@
 """What a cause says of the ranks of a hang that clues name for it, from `suspects.jsonl`.
 
 A row has `cause`; `telling`, 0 to 10: of several causes that are said of one rank the most telling one is given;
-`marks`: `death` (the process is gone, and the others wait for it), `start` (the job never came together), `absence` (it
-follows from a rank's being away, so it cannot settle who is); `stands_for`, the cause that is given in its place, and
+`marks`: Whether an exit code says that the process aborted. `stands_for`, the cause that is given in its place, and
 `by_exit`, which says that an exit code of the rank gives a better one; `of_one_rank`, the cause where one rank of
 several shows it; and `source`.
 """
@@ -53,5 +52,5 @@ def is_death(cause: str) -> bool:
 
 
 def is_start(cause: str) -> bool:
-    """Whether a cause says that a job of several ranks never came together."""
+    """Whether a cause says that a job of several ranks never started together."""
     return "start" in suspect(cause).marks

@@ -48,13 +48,13 @@ def wordings() -> tuple[Wording, ...]:
 
 
 def words_for(means: str) -> str:
-    """Give the pattern of all that stands for one meaning; raises `KeyError` when no row has the meaning."""
+    """Give the pattern of all words for one meaning; raises `KeyError` when no row has the meaning."""
     return _patterns()[means]
 
 
 def stands_for(means: str, text: str) -> bool:
     """Whether a text holds words of a meaning, in any language; raises `KeyError` when no row has the meaning."""
-    if len(text) > _MOST_CHARS:  # the head of a log is none to keep
+    if len(text) > _MOST_CHARS:  # the head of a log is not kept
         return _compiled(means).search(text) is not None
     return _names(means, text)
 

@@ -62,7 +62,7 @@ def account(page: Accounted, style: Style) -> Iterator[str]:
 
 
 def proof(found: Evidence, style: Style, *, first: bool) -> Iterator[str]:
-    """Lay out where one thing stands, and below it what stands there; the first is labelled."""
+    """Lay out the place of one piece of evidence, and its quote below; the first is labelled."""
     yield style.paint(f"{'evidence' if first else '':<{LABEL_CHARS}}", "dim") + style.paint(
         printable(found.place), "cyan"
     )
@@ -88,7 +88,7 @@ def markdown_facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def markdown_proof(every: Iterable[Evidence]) -> Iterator[str]:
-    """Write where each thing stands, and below it what stands there."""
+    """Write the place of each piece of evidence, and its quote below it."""
     for evidence in every:
         yield from ("", for_markdown(evidence.place))
         if evidence.quote.strip():

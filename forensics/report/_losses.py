@@ -1,4 +1,4 @@
-"""What was lost of the input, in the first lines of every answer: rows of half a file must not pass as those of all."""
+"""What was lost of the input, in the first lines of every answer: rows of half a file must not pass as rows of all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Several runs at once: which of them failed the same way, of which shape, and when that was first and last seen.
 
 When a run failed is the wall time of its onset, else the earliest time on the evidence of the finding that the verdict
-stands on; a run whose files print no time there has none, and is counted as such instead of being dated by its files.
+rests on; a run whose files print no time there has none, and is counted as such instead of being dated by its files.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Group(Struct, frozen=True):
 
     @property
     def lead(self) -> Report:
-        """The run whose headline stands for the group."""
+        """The run whose headline represents the group."""
         return self.reports[0]
 
     @property

@@ -99,7 +99,7 @@ def lead(report: Report) -> Finding | None:
 def notes(report: Report) -> list[Finding]:
     """What is worth a look in a run that nothing is found wrong with, the most severe and certain first.
 
-    Where nothing can be said of it, all that is at least likely is part of the answer.
+    Without a verdict, all that is at least likely is part of the answer.
     """
     ranked = sorted(report.findings, key=lambda f: (-f.severity.rank, -f.confidence.rank))
     many = report.verdict.outcome is Outcome.CANNOT_SAY
@@ -111,7 +111,7 @@ def unseen(report: Report) -> tuple[str, ...]:
     coverage = report.coverage
     skipped = [f for f in coverage.files if f.status is FileStatus.SKIPPED and f.reason != WEIGHTS]
     parts: list[str] = []
-    if gaps := report.verdict.missing[1:]:  # the first is told with its recipe
+    if gaps := report.verdict.missing[1:]:  # the first has its recipe beside it
         parts.append("no " + ", no ".join(gap.label for gap in gaps))
     if skipped:
         example = skipped[0]
@@ -128,7 +128,7 @@ def unseen(report: Report) -> tuple[str, ...]:
     return tuple(parts)
 
 
-#: More names are told by their number.
+#: Of more names only the number is given.
 _NAMES_SHOWN = 8
 
 
@@ -186,7 +186,7 @@ _DECISIONS = {
 
 
 def restart(verdict: Verdict) -> str:
-    """Whether to start again, from which checkpoint and how often; empty for a run that came to its end."""
+    """Whether to start again, from which checkpoint and how often; empty for a run that finished."""
     decided = verdict.restart
     if decided is None:
         return ""

@@ -26,8 +26,8 @@ _WORDLESS = (Enum, int, float, Decimal, date, time, timedelta)
 def redacted(value: T, *runs: Run) -> T:
     """Give a report, or any other tree of values, with every text redacted, the same names alike throughout.
 
-    The names that `runs` state of their users and hosts are hidden wherever they stand. Raises `TypeError` for a value
-    of a kind that is not known, as a text in it would leave unseen.
+    The names that `runs` state of their users and hosts are hidden wherever they are. Raises `TypeError` for a value of
+    a kind that is not known, as a text in it would leave unseen.
     """
     return hidden(value, *map(identities_of, runs))
 

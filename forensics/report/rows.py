@@ -1,7 +1,7 @@
 """Rows of a table for people and programs: NaN is printed as NaN, null is an empty cell, text cannot direct a terminal.
 
-Text fits the width: cells of long text are cut, numbers, sources and `file:line` never; what still does not fit stands
-as one field under the other.
+Text fits the width: cells of long text are cut, numbers, sources and `file:line` never; what still does not fit is
+printed as one field under the other.
 """
 
 from __future__ import annotations

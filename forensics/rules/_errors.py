@@ -14,7 +14,7 @@ from forensics.store.run import Run
 
 _RELATED = 4
 _TITLE_CHARS = 160
-#: What stands before the frame that raised an error.
+#: The text before the frame that raised an error.
 _AT = "raised at "
 
 
@@ -81,7 +81,7 @@ def onset_of(run: Run, failure: Failure) -> Onset:
     last = last_step(run, failure.source, failure.at, failure.t_ns, failure.rank)
     step = failure.step if failure.step is not None else last
     t_ns = failure.t_ns
-    if t_ns is not None:  # it may be that of an earlier event
+    if t_ns is not None:  # it may belong to an earlier event
         t_ns = max(t_ns, last_time(run, failure.source, failure.at) or t_ns)
     return Onset(step=step, t_ns=t_ns, rank=failure.rank, step_lo=last)
 

@@ -56,7 +56,7 @@ Findings = Iterator[Finding]
 def remark(
     name: str, needs: str, *, about: Callable[[Any], object] | None = None, **usual: Unpack[Declared]
 ) -> Callable[[Callable[..., Findings]], Rule]:
-    """Make a rule whose findings are notes on what stands beside a failure, and decide nothing unless they say so."""
+    """Make a rule whose findings are notes beside a failure, and decide nothing unless they say so."""
     fields: Declared = {"severity": "info", "causal": "context", **usual}
     return rule(name, needs, about=about, **fields)
 

@@ -1,7 +1,7 @@
 """A share of a run's files for each of several machines that know nothing of each other.
 
 A file belongs to a share by the hash of its path, so whoever reads share 3 of 16 reads the same files, today and after
-the run has grown. Each share publishes what it read beside that of the others; order and repetition change nothing.
+the run has grown. Each share publishes what it read beside the other shares; order and repetition change nothing.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Modes(Struct, frozen=True):
 
 
 def modes_of(values: Floats) -> Modes | None:
-    """Split by Otsu's method (1979); None unless the modes lie 4.5 of their own deviations and 15 % apart."""
+    """Split by Otsu's method (1979); None unless the modes are 4.5 of their own deviations and 15 % apart."""
     ranked = np.sort(values)
     n = len(ranked)
     if n < _FEWEST:

@@ -1,4 +1,4 @@
-"""How far values lie apart, by measures that single strays hardly move."""
+"""How far values differ, by measures that single strays hardly move."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 #: Median absolute deviation to standard deviation of a normal distribution (Hampel 1974).
 MAD_TO_SIGMA = 1.4826
-#: Standard error of a median in units of that of a mean, for normal noise: sqrt(pi / 2).
+#: Standard error of a median in units of a mean's, for normal noise: sqrt(pi / 2).
 MEDIAN_TO_MEAN = 1.2533
 _HALF = 0.5
 #: Of up to so many values it takes a third of the time to sort all than to part them and to look for the largest.

@@ -34,7 +34,7 @@ def without_secrets(table: str, frame: pl.DataFrame) -> pl.DataFrame:
 
 @cache
 def texts_of(table: str) -> tuple[str, ...]:
-    """Name the columns of a table in which text of the run may stand."""
+    """Name the columns of a table that may contain text of the run."""
     kinds = (pl.String, pl.Categorical)
     return tuple(name for name, dtype in TABLES[table].items() if isinstance(dtype, kinds) and name not in OURS)
 

@@ -39,7 +39,7 @@ _SETS = frozenset(("UNION", "INTERSECT", "EXCEPT"))
 _BEHIND_FROM = _SETS | {
     *("SELECT", "WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "FETCH")
 }
-#: Calls in whose brackets FROM stands before a value.
+#: Calls with a FROM before a value in their brackets.
 _FROM_INSIDE = frozenset(("EXTRACT", "TRIM", "SUBSTRING"))
 _CASTS = frozenset(("CAST", "TRY_CAST"))
 
@@ -48,7 +48,7 @@ _CASTS = frozenset(("CAST", "TRY_CAST"))
 
 
 class Token(NamedTuple):
-    """One token: `kind` is word, name (in quotes), string, number, op or end; `text` is what stands between quotes."""
+    """One token: `kind` is word, name (in quotes), string, number, op or end; `text` is the text between quotes."""
 
     kind: str
     text: str
@@ -119,7 +119,7 @@ class Select(Struct, frozen=True):
 def select_of(sql: str, tables: AbstractSet[str], columns: AbstractSet[str]) -> Select:
     """Let one SELECT over `tables` through; bare names of tables and `columns` count in any case.
 
-    Raises `UsageError` for all else, with what stands in the way.
+    Raises `UsageError` for all else, with the token in the way.
     """
     guard = _Guard(tokens_of(sql), tables, {name: name for name in (*tables, *columns)})
     if (first := guard.next.upper) in words.CHANGES:
@@ -129,7 +129,7 @@ def select_of(sql: str, tables: AbstractSet[str], columns: AbstractSet[str]) -> 
 
 
 class _Level(Struct):
-    """One pair of brackets: what it belongs to, whether it holds a query, and whether relations stand in it now."""
+    """One pair of brackets: its owner, whether it holds a query, and whether relations follow in it now."""
 
     owner: str = ""
     is_query: bool = False
@@ -324,7 +324,7 @@ class _Guard(Struct):
             self._write(")")
 
     def _call(self) -> None:
-        """What stands before a bracket: a function by its bare name, a type, or a word of the grammar."""
+        """The token before a bracket: a function by its bare name, a type, or a word of the grammar."""
         token = self.next
         is_function = token.kind == "word" and token.text.lower() in words.FUNCTIONS
         if token.upper not in words.BEFORE_BRACKETS and not is_function:
@@ -340,7 +340,7 @@ class _Guard(Struct):
             self._open("" if token.upper == "FROM" else token.upper)
 
     def _is_value_from(self) -> bool:
-        """Whether FROM stands between values: in `EXTRACT(year FROM …)`, or behind `IS DISTINCT`."""
+        """Whether FROM is between values: in `EXTRACT(year FROM …)`, or behind `IS DISTINCT`."""
         behind_is = self.written[-2:] == ["IS", "DISTINCT"] or self.written[-3:] == ["IS", "NOT", "DISTINCT"]
         return behind_is or (self.levels[-1].owner in _FROM_INSIDE and not self.levels[-1].is_query)
 

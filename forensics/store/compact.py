@@ -1,7 +1,7 @@
 """From the rows of many sources to few files: large files get a second name, small ones are written anew together.
 
 A query of polars costs a plan for each file, and a check costs an open and a hash: a run of a thousand small files has
-one file of each table, and a change of one of them costs the file in which its rows lie.
+one file of each table, and a change of one of them costs the file with its rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The content of a file in a few letters: SHA-256 of its ranges, and of those of the files that are read with it."""
+"""The content of a file in a few letters: SHA-256 of its ranges, and of the ranges of files that are read with it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _hashed(opened: Opened, block_bytes: int) -> str:
 
 
 def whole_digest(digests: Sequence[str]) -> str:
-    """SHA-256 of a file, or a slice of it, from those of its ranges."""
+    """SHA-256 of a file, or a slice of it, from its ranges' digests."""
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 

@@ -57,7 +57,7 @@ def run_key(where: Where, *, device_only: bool = False) -> str:
 
 
 class Lost(Struct, Generic[W], frozen=True):
-    """An item of which no engine could give a record, and why."""
+    """An item that no engine could give a record of, and why."""
 
     item: W
     why: str
@@ -74,7 +74,7 @@ def one_by_one(function: Callable[[W], R], items: Sequence[W]) -> Iterator[tuple
 
 
 class Job(Struct, frozen=True):
-    """What to read and with what: its `place`, its sources, the ingesters, the bounds; `done` is told each.
+    """What to read and with what: its `place`, its sources, the ingesters, the bounds; `done` is called with each.
 
     `has` says by name which sources and slices of sources are to be read here, where others read the rest.
     """

@@ -48,7 +48,7 @@ def candidates(source: Source, head: bytes, ingesters: Sequence[Ingester]) -> It
     by_name = (i for i, globs in named if _globs(globs, lower=True).fit(name))
     fallbacks = (i for i in ingesters if i.sniff.fallback)
     seen: set[str] = set()
-    for one in chain(by_magic, by_path, by_name, fallbacks):  # most files are those of the first one
+    for one in chain(by_magic, by_path, by_name, fallbacks):  # most files equal the first one's
         if one.name not in seen:
             seen.add(one.name)
             yield one
@@ -107,8 +107,8 @@ def fill(
     """Read one source into a sink with the first ingester that does not answer `NotMine`.
 
     It is the boundary of a source: whatever is wrong with the file, its disk or its reader costs this file alone, as an
-    issue and as bytes that count as lost. A reader that did not come to its end never gives a file that is `read`.
-    Raises `PlaceError` when the machine refuses the place that rows are written to, or any further file.
+    issue and as bytes that count as lost. A reader that failed never gives a file that is `read`. Raises `PlaceError`
+    when the machine refuses the place that rows are written to, or any further file.
     """
     try:
         with opening as opened:
@@ -124,7 +124,7 @@ def fill(
 def fill_slice(
     opened: Opened, part: Slice, one: Ingester, limits: Limits, folder: Path
 ) -> tuple[SourceSink, FileCoverage, str]:
-    """Read one slice of a source as `fill` reads a source; it hands nothing over where it did not come to its end.
+    """Read one slice of a source as `fill` reads a source; it hands nothing over where it failed.
 
     Raises `PlaceError` when the machine refuses the place that rows are written to.
     """
@@ -158,7 +158,7 @@ def _read(
 
 
 def _attempt(name: str, read: Callable[[], None], sink: SourceSink) -> str:
-    """Why the reader did not come to its end; nothing where it did.
+    """Why the reader failed; nothing where it did.
 
     Raises `NotMine` when the content is another format.
     """
@@ -206,5 +206,5 @@ def _words(error: BaseException) -> str:
 
 
 def skipped(source: Source, reason: str) -> FileCoverage:
-    """Give the account of a source of which nothing was read."""
+    """Give the account of a source that was not read."""
     return FileCoverage(source.path, source.size_bytes, 0, source.size_bytes, FileStatus.SKIPPED, reason=reason)

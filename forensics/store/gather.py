@@ -100,7 +100,7 @@ class Rows:
 def shared(frame: pl.DataFrame) -> pl.DataFrame:
     """Give the same rows, in which a long text that many rows repeat is held once.
 
-    The ranks of a group stand in each of its collectives: in dumps of 4,096 ranks, 20 kB in each of 86,000 rows.
+    The ranks of a group are named in each of its collectives: in dumps of 4,096 ranks, 20 kB in each of 86,000 rows.
     """
     for column in frame:
         if column.dtype != pl.String or column.estimated_size() < _LONG_BYTES * max(frame.height, 1):

@@ -1,8 +1,8 @@
-"""The manifest of a folder of the store: which source gave how many rows of which table, and which files hold them.
+"""The manifest of a folder of the store: how many rows of each table a source gave, and the files that hold them.
 
-The rows of a table lie in its files in the order of the sources, so neither names the other, and a manifest names no
-path: where a file lies follows from its table and its place among those of the table. What is read from a store is
-checked like any input, for types, bounds and sense; the name of a folder is the hash of its manifest.
+The rows of a table are in its files in the order of the sources, so neither names the other, and a manifest names no
+path: the path of a file follows from its table and its number within the table. What is read from a store is checked
+like any input, for types, bounds and sense; the name of a folder is the hash of its manifest.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Share(Struct, frozen=True):
 class SliceRead(Struct, frozen=True):
     """What was read of one slice of a source: what it hands over to its format, and what its rows cost.
 
-    `handover` is empty where the slice was not read to its end; `digests` are those of the ranges that begin in it.
+    `handover` is empty where the slice was not read to its end; `digests` are the digests of the ranges that begin in
+    it.
     """
 
     part: Slice
@@ -63,7 +64,7 @@ class SliceRead(Struct, frozen=True):
 class Entry(Struct, frozen=True):
     """One source: its content, who read it, what it gave and what was lost; without `sha256` it is never used again.
 
-    `slice` says of which slice of the source all of that is; None for the whole.
+    `slice` says which slice of the source it describes; None for the whole.
     """
 
     source: str

@@ -28,7 +28,7 @@ from forensics.values import replace
 PACKED = frozenset({"metrics"})
 #: Columns that all rows of one record have in common.
 SHARED = ("source", "attempt", "rank", "seq", "line", "byte", "step", "gstep", "epoch", "t_ns")
-#: Columns of texts of which a run has few pairs, held as their numbers.
+#: Columns of texts with few distinct pairs in a run, held as their numbers.
 NAMED = ("name", "raw_name")
 #: Fewer rows are packed together with others: packing costs a millisecond whatever it holds.
 FEWEST_ROWS = 1_000
@@ -53,10 +53,10 @@ Rows = NDArray[np.integer[Any]]
 class Packed(Struct, frozen=True, eq=False):
     """Metric rows. `own` has `#record` (the number of its record, rising), `#code` (of its names), `value` and more.
 
-    `records` has a row for each run of rows that share their place, step and time; where each row is one of its own
-    there is no `#record`. `names` has the pairs of `NAMED`. `alone` are columns of one value, and which; `evens` are
-    numbers, `#record` among them, that are held by a line. Where values are words (`words.py`) there is `#kind`, and
-    `often` are numbers that some of them are the places of.
+    `records` has a row for each run of rows that share their place, step and time; where each row is a record of its
+    own there is no `#record`. `names` has the pairs of `NAMED`. `alone` are columns of one value, and which; `evens`
+    are numbers, `#record` among them, that are held by a line. Where values are words (`words.py`) there is `#kind`,
+    and `often` are numbers that some of them are the places of.
     """
 
     height: int
@@ -187,8 +187,9 @@ class Packed(Struct, frozen=True, eq=False):
     ) -> pl.LazyFrame:
         """Give some rows, or all, with the types of the schema; a column that nobody asks for is not made.
 
-        With `coded`, texts are categories, which take a quarter of the memory. `columns` are those of `columns`, where
-        somebody keeps them. With `place`, some rows have their numbers as `PLACE`, by which `row` gives each.
+        With `coded`, texts are categories, which take a quarter of the memory. `columns` are the expressions of
+        `columns`, where somebody keeps them. With `place`, some rows have their numbers as `PLACE`, by which `row`
+        gives each.
         """
         if rows is None and RECORD in self.own.columns:
             numbered = self.own.lazy()
@@ -276,7 +277,7 @@ def pack(table: str, frame: pl.DataFrame | Packed) -> pl.DataFrame | Packed:
 
 
 def stacked(table: str, frames: Sequence[pl.DataFrame | Packed]) -> pl.DataFrame | Packed:
-    """Join frames, packed where the table is; packed ones are emptied, so that never all rows stand there twice."""
+    """Join frames, packed where the table is; packed ones are emptied, so that no row is held twice."""
     if table not in PACKED:
         return pl.concat([frame for frame in frames if isinstance(frame, pl.DataFrame)], rechunk=True)
     parts: list[Packed] = []

@@ -71,7 +71,7 @@ class Piece(Struct, frozen=True):
 
 
 def pieces(folder: str, manifest: Manifest) -> list[list[Piece]]:
-    """Where the rows of each source lie, in the order of the sources; a table's rows in the order of its files."""
+    """Where the rows of each source are, in the order of the sources; a table's rows in the order of its files."""
     found: list[list[Piece]] = [[] for _ in manifest.sources]
     waiting: dict[str, deque[Piece]] = {}
     for file, part in manifest.files():

@@ -100,7 +100,7 @@ def run_of(name: str, tables: Mapping[str, pl.DataFrame]) -> Run:
 def joined(name: str, runs: Mapping[str, Run]) -> Run:
     """Concatenate the tables of `runs`, which are keyed by the path that each was read from.
 
-    A run that is one file has that path as its source; the sources of a folder stand below it.
+    A run that is one file has that path as its source; the sources of a folder are below it.
     """
     frames: dict[str, list[pl.LazyFrame]] = {}
     for path, run in runs.items():

@@ -54,7 +54,7 @@ class Held(Struct, frozen=True):
     manifest: Manifest
 
     def placed(self) -> list[tuple[Entry, list[Piece]]]:
-        """Each source, in their order, and where its rows lie."""
+        """Each source, in their order, and where its rows are."""
         return list(zip(self.manifest.sources, parts.pieces(self.name, self.manifest), strict=True))
 
 
@@ -169,7 +169,7 @@ def sweep(home: Path, keep: str, ages: Ages = AGES) -> None:
 def damaged(
     home: Path, placed: Sequence[tuple[Entry, Sequence[Piece]]], wanted: Container[str], *, rows: bool = True
 ) -> dict[str, InputError]:
-    """Check the files in which rows of the wanted sources lie; give the sources whose rows cannot be used, and why.
+    """Check the files with rows of the wanted sources; give the sources whose rows cannot be used, and why.
 
     `placed` are all sources of a folder. Without `rows` only bytes are held against their checksums: enough where who
     wrote the folder told its name, which is the hash of the manifest that holds them.

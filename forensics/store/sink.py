@@ -25,7 +25,7 @@ from forensics.store.schema import TABLES, conform
 COMPRESSION_LEVEL = 1
 #: A frame of its own costs 3 ms whatever it holds: fewer rows wait for more, so that 1,400 single ones are one frame.
 FEWEST_ROWS = 1_000
-#: Rows of one table and one hand-over that wait for those of other files: 1.4 MB of metrics.
+#: Rows of one table and one hand-over that wait for other files' rows: 1.4 MB of metrics.
 _WAITING_ROWS = 10_000
 #: Fewer texts are measured one by one.
 _FEW = 500
@@ -47,7 +47,7 @@ class Raw(Struct, frozen=True):
         )
 
     def finished(self, table: str) -> pl.DataFrame:
-        """Give the rows as those of their table, without secrets."""
+        """Give the rows with the types of their table, without secrets."""
         return without_secrets(table, conform(table, self.frame))
 
 
@@ -65,7 +65,7 @@ class SourceSink:
     """Collects what one ingester says about one source; implements `ingest._out.Out`.
 
     With `folder`, a table that reaches `limits.part_rows` is written there as `<table>-<n>.parquet`; without, all stays
-    in memory. Rows are charged to `budget`, which is that of the opened file.
+    in memory. Rows are charged to `budget`, the budget of the opened file.
     """
 
     def __init__(
@@ -189,8 +189,8 @@ class SourceSink:
     def coverage(self, ingester: str, *, failed: str = "", lost: Lost | None = None) -> FileCoverage:
         """Balance the account: read + skipped is the size of the file, the unaccounted is skipped and says so.
 
-        `failed` is why the reader did not come to its end: then only bytes count as read whose rows were handed over.
-        From `lost` on the file could not be read. Of both the file is never `read`, whatever the reader accounted for.
+        `failed` is why the reader failed: then only bytes count as read whose rows were handed over. From `lost` on the
+        file could not be read. Of both the file is never `read`, whatever the reader accounted for.
         """
         size = self.source.size_bytes
         read = min(self._read, size, lost.byte if lost else size)

@@ -1,9 +1,9 @@
 """What a place says of a file that nobody has written to since: an unchanged file need not be read to know it.
 
 A stamp is size, time of the last write, time of the last change of its entry, and number of the file. The time of the
-change is the kernel's: neither `touch` nor a copy with its times sets it. That of an object is its ETag, which the
-service makes for each upload. Stamps lie beside the manifest of a folder of the store and are no part of what
-it holds: without them every file is hashed.
+change is the kernel's: neither `touch` nor a copy with its times sets it. The stamp of an object is its ETag, which the
+service makes for each upload. Stamps are beside the manifest of a folder of the store and are no part of its content:
+without them every file is hashed.
 """
 
 from __future__ import annotations

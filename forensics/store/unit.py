@@ -35,7 +35,7 @@ from forensics.values import replace
 
 #: Sources below this size are read together, in one item.
 SMALL_BYTES = 256 << 10
-#: Rows of smaller ones are finished together; those of others are written as they come, and never packed for memory.
+#: Rows of smaller ones are finished together; rows of others are written as they come, and never packed for memory.
 SPILL_BYTES = 64 << 10
 #: So many small sources, or bytes of them, are one item: about 0.3 s of work, which is what a killed process loses.
 _GROUP_FILES, _GROUP_BYTES = 32, 2 << 20
@@ -190,7 +190,7 @@ class _Pack:
         finally:
             shutil.rmtree(spill, ignore_errors=True)
         lasts = bool(digest) and lasting(sink.issues) and _is_as_found(self.place, source)
-        said = digest if lasts else ""  # else the rows may not be those of what was hashed
+        said = digest if lasts else ""  # else the rows may differ from what was hashed
         self.entries.append(Entry(source.path, said, known, shares, coverage, tuple(sink.issues)))
         return lasts
 
@@ -262,7 +262,7 @@ def _height(frame: pl.DataFrame | Packed | Raw) -> int:
 
 
 def lost(source: Source, known: str, reason: str, issue: Issue) -> Entry:
-    """Give the entry of a source of which nothing could be read."""
+    """Give the entry of a source that could not be read."""
     return Entry(source.path, "", known, (), skipped(source, reason), (issue,))
 
 

@@ -46,7 +46,7 @@ class Diagnosed(Struct, frozen=True):
 
     @property
     def is_of_wrong_weights(self) -> bool:
-        """Whether the results are filed under another step than that of the weights that were loaded."""
+        """Whether the results are filed under another step than the loaded weights have."""
         return bool(self.changed) and self.changed[0].family == "checkpoint"
 
 
@@ -161,7 +161,7 @@ def _hashes(run: Run, row: Row) -> Mapping[str, tuple[str | None, str | None]]:
     return {str(one["doc"]): (one["doc_hash"], one["prompt_hash"]) for one in rows}
 
 
-# The tokenizer that lies beside results, and the one that lies beside the weights they were made of.
+# The tokenizer beside the results, and the one beside the weights they were computed with.
 
 
 class _Beside(Struct, frozen=True):
@@ -170,7 +170,7 @@ class _Beside(Struct, frozen=True):
 
 
 def tokenizer_unlike(run: Run, before: Row, after: Row) -> Iterator[Unlike]:
-    """Hashes of the tokenizer of a result that differ from those of its weights, else from those of the one before."""
+    """Hashes of a result's tokenizer that differ from its weights' tokenizer, else from the result before."""
     folders = _by_folder(run)
     own = _of_result(folders, after)
     if not own:
@@ -185,7 +185,7 @@ def tokenizer_unlike(run: Run, before: Row, after: Row) -> Iterator[Unlike]:
 
 @derived
 def _by_folder(run: Run) -> Mapping[str, Mapping[str, _Beside]]:
-    """Hashes of the tokenizer files, by the folder they lie in."""
+    """Hashes of the tokenizer files, by their folder."""
     rows = run.scan("facts").filter((pl.col("family") == "tokenizer") & pl.col("key").is_in(list(_HASHES))).collect()
     found: dict[str, dict[str, _Beside]] = {}
     for row in rows.iter_rows(named=True):

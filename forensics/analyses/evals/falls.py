@@ -163,7 +163,7 @@ def _tested(before: Row, after: Row) -> TaskFall | None:
 
 
 def fall_between(before: Row, after: Row) -> TaskFall | None:
-    """Measure how far one result lies below another; None where a value, the noise or the direction is not known."""
+    """Measure how far one result is below another; None where a value, the noise or the direction is not known."""
     if not (isfinite(before["value"]) and isfinite(after["value"])):
         return None
     scale = scale_of(before, after)

@@ -1,6 +1,6 @@
 """Were two evaluations the same test: what each setting acts on, and which of them differ between two results.
 
-The settings of every layout are told by one table of patterns (`families.tsv`). Prompt, few-shot examples, documents,
+One table of patterns (`families.tsv`) recognises the settings of every layout. Prompt, few-shot examples, documents,
 decoding, tokenizer and the mode of the model make another test; precision, seed, version and batch may only shift
 values; the checkpoint is what is compared.
 """

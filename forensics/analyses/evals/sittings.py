@@ -55,7 +55,7 @@ def weights_of(row: Row) -> str | None:
 
 
 def of_wrong_checkpoint(rows: Sequence[Row]) -> list[Row]:
-    """Results that are filed under another step than that of the weights they were made of.
+    """Results that are filed under another step than their weights have.
 
     A folder that holds results of several steps is named for a series, and weights that are evaluated under several
     steps, never under their own, are the model that training began with: neither tells.

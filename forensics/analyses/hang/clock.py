@@ -1,7 +1,7 @@
-"""How far the clocks of nodes stand apart, from events that happened everywhere at once: the end of one same step.
+"""How far the clocks of nodes differ, from events that happened everywhere at once: the end of one same step.
 
-All ranks leave a synchronous step together, so the median over shared steps of the difference in their printed times
-is the difference of their clocks (plus the noise of logging).
+All ranks leave a synchronous step together, so the median over shared steps of the difference in their printed times is
+the difference of their clocks (plus the noise of logging).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _BLOCK_LINES = 80
 
 
 class Complaints(Struct, frozen=True):
-    """Complaints by rank, the first of each kind; `own` are errors that speak of no peer."""
+    """Complaints by rank, the first of each kind; `own` are errors that blame no peer."""
 
     closed: Mapping[int, Failure]
     late: Mapping[int, Failure]
@@ -83,7 +83,7 @@ def _consequence(run: Run, failure: Failure) -> bool:
 
 
 def _of_teardown(failure: Failure, stalled: Sequence[Failure]) -> bool:
-    """Whether an error that may echo another one stands behind a time-out: what was there before the stall is gone."""
+    """Whether an error that may echo another one follows a time-out: what was there before the stall is gone."""
     if failure.weight != Weight.ECHO:
         return False
     return any(is_before(one, failure) for one in stalled if one.rank != failure.rank)

@@ -39,7 +39,7 @@ def matching(run: Run, pattern: re.Pattern[str], *needles: str) -> Iterator[tupl
 
 
 def _said(lines: _Lines, needles: tuple[str, ...]) -> pl.DataFrame:
-    """The events in whose text or message one of the needles stands."""
+    """The events whose text or message contains one of the needles."""
     if lines.words is not None:
         hits = [at for at, words in enumerate(lines.words) if any(needle in words for needle in needles)]
         return lines.events[hits] if hits else lines.events.clear()

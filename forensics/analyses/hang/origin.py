@@ -1,4 +1,4 @@
-"""The worker whose non-zero exit began a failure that nothing else explains: no error stands before it.
+"""The worker whose non-zero exit began a failure that nothing else explains: no error precedes it.
 
 An exit code of 1 is that of any uncaught error, so that a complaint of whatever rank before it explains it better,
 unless the worker's own output was kept and holds none. A code of the program's own choice is explained by nothing but
@@ -26,7 +26,7 @@ def unexplained_exit(run: Run) -> GroupEnd | None:
 
 
 def is_disputed(run: Run, end: GroupEnd) -> bool:
-    """Whether something that is told after the exit may explain it: a stop, or an exception where the code was 1."""
+    """Whether something reported after the exit may explain it: a stop, or an exception where the code was 1."""
     own = {Weight.STOP, Weight.OWN} if end.code == 1 else {Weight.STOP}
     return any(failure.weight in own for failure in standing(run))
 

@@ -24,7 +24,7 @@ from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 
 _DIGITS = lazily(r"\d+")
-#: Innermost frames in which the wait must stand.
+#: The wait must be among so many innermost frames.
 _NEAR = 14
 #: Where a thread waits for another one: who called it says for what.
 _WAITS = lazily(r"(?:^|/)(?:threading|queue)\.py$")
@@ -156,7 +156,7 @@ def _raised(run: Run) -> dict[int, Stack]:
 
 
 def _aborted(run: Run) -> dict[int, Stack]:
-    """Stacks on which several ranks were aborted, as a signal to all of a job shows where each of them stands."""
+    """Stacks of ranks that were aborted together: a signal to a whole job shows where each rank was."""
     died = (pl.col("code") == "native_stack") & pl.col("rank").is_not_null() & pl.col("text").str.contains(": Aborted")
     rows = run.scan("events").filter(died).sort("source", "line").select("source", "rank", "line", "attrs").collect()
     found: dict[int, Stack] = {}

@@ -1,7 +1,7 @@
 """Who waits for whom, over all process groups at once: sinks are waited for and wait for nobody; else there is a cycle.
 
 A rank waits for a member of a group that has not enqueued what it holds pending there, or for the peer of a send or a
-receive that has not posted its side. A rank whose watchdog found it waiting in a collective came to it.
+receive that has not posted its side. A rank whose watchdog found it waiting in a collective had entered it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _late_by_log(run: Run, told: Recorded) -> frozenset[int]:
 
 
 def _collective_waits(told: Recorded) -> Iterator[Wait]:
-    """For each operation that some rank holds pending: the members that did not come to it."""
+    """For each operation that some rank holds pending: the members that did not enter it."""
     held: dict[tuple[Key, int, str], list[Entry]] = {}
     for entries in told.pending.values():
         last: dict[Key, Entry] = {}
@@ -126,7 +126,7 @@ class Lag(Struct, frozen=True):
 
 
 def device_lags(run: Run) -> Mapping[int, Lag]:
-    """Give the ranks whose device is behind that of their peers; gloo has no device."""
+    """Give the ranks whose device is behind their peers'; gloo has no device."""
     told = recorded(run)
     found: dict[int, Lag] = {}
     for rank, entries in told.pending.items():

@@ -1,9 +1,9 @@
 """Where a loss left its course: spikes that recover, and explosions, rises, jumps and steps that do not.
 
 All on the logarithm of the loss. An explosion is told by its height, after any number of records. From enough records
-on there are three tests: a spike stands out of its own past and of the largest excursion downwards; a jump is a step of
-the level less the slopes on both sides; a climb is a last level above the lowest one by more than the lowest of many
-noisy levels lies too low by chance.
+on there are three tests: a spike exceeds its own past and the largest excursion downwards; a jump is a step of the
+level less the slopes on both sides; a climb is a last level above the lowest one by more than the lowest of many noisy
+levels lies too low by chance.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NEIGHBOURS = 10
 _SIMILAR = 0.7
 #: Records after a departure that tell what became of it, in a short series.
 _FEWEST_LEFT = 4
-#: Records at the end that no noise lifts together: each lies 2.5 deviations up or more.
+#: Records at the end that no noise lifts together: each is 2.5 deviations up or more.
 _LATE = 3
 #: So many times the lowest records, all records behind them gave back what was learned: healthy ones fall.
 _GAVE_BACK = 1.5
@@ -45,14 +45,14 @@ _GAVE_BACK = 1.5
 class Departure(Struct, frozen=True):
     """A loss that left its level and did not come back.
 
-    `onset` is a position in the curve. `size` is the ratio of the levels at the onset, `net` the last level in ratio
-    to the level just before the onset, `rise` in ratio to the lowest level, `above` in ratio to the first; `best` and
+    `onset` is a position in the curve. `size` is the ratio of the levels at the onset, `net` the last level in ratio to
+    the level just before the onset, `rise` in ratio to the lowest level, `above` in ratio to the first; `best` and
     `final` are the lowest and the last level themselves. `how` is `explosion`, `spike` (a burst that did not recover),
-    `jump` or `climb`. `climbing`: the last levels lie above the lowest one by more than chance. `stays`: no record
+    `jump` or `climb`. `climbing`: the last levels are above the lowest one by more than chance. `stays`: no record
     after the onset came back half of the way. `slope`: the loss falls (-1) or rises (1) after it by more than chance.
     `stepwise`: single records hold the whole rise, and the loss does not rise between them. `clear`: the rise is many
-    times the noise of one record. `left` of all `records` follow. `risen` is the position of the first record at
-    half of the rise or above: what is measured before it does not see the rise.
+    times the noise of one record. `left` of all `records` follow. `risen` is the position of the first record at half
+    of the rise or above: what is measured before it does not see the rise.
     """
 
     onset: int
@@ -127,7 +127,7 @@ def _exploded(w: Level, limits: Limits) -> Departure | None:
 
 
 def _burst(w: Level, limits: Limits) -> Departure | None:
-    """Find a loss whose last two records or more lie far above all before them."""
+    """Find a loss whose last two records or more are far above all before them."""
     y, n = w.y, len(w.y)
     least = np.maximum.accumulate(y)[:-2]
     told = n if n >= limits.records else max(0, n - limits.burst_left)  # what follows these is enough to tell
@@ -140,7 +140,7 @@ def _burst(w: Level, limits: Limits) -> Departure | None:
 
 
 def _given_back(w: Level, limits: Limits) -> Departure | None:
-    """Find where, of few records, all that follow lie far above the lowest ones before, which are no single dip."""
+    """Find where, of few records, all that follow are far above the lowest ones before, which are no single dip."""
     y, n = w.y, len(w.y)
     for onset in range(_LATE, n - limits.burst_left + 1):
         lowest = np.sort(y[:onset])[:_LATE]
@@ -165,7 +165,7 @@ def _left(w: Level, low: int, how: str, limits: Limits) -> Departure:
 
 
 def _usual(past: Floats) -> tuple[float, float]:
-    """Give the level at the end of a stretch and the noise of one record: its lowest record lies below both."""
+    """Give the level at the end of a stretch and the noise of one record: its lowest record is below both."""
     middle = centred_median(past, 2 * _NEIGHBOURS + 1)
     return median_of(past[-_NEIGHBOURS:]), noise_about(past, middle).sd
 
@@ -202,7 +202,7 @@ def _departure(w: Level, jump: tuple[int, float] | None, lost: Spike | None, lim
 
 
 def _rises_late(w: Level, least: float, limits: Limits) -> bool:
-    """Whether the last records alone lie clearly above the level, where no others did since it was reached."""
+    """Whether the last records alone are clearly above the level, where no others were since it was reached."""
     y, n = w.y, len(w.y)
     rise = median_of(y[-_LATE:]) - least
     half = least + _HALF * rise

@@ -104,8 +104,8 @@ def warms_again(values: Floats, limits: Again) -> int | None:
 def climbs(values: Floats, over_peak: float, side: int) -> int | None:
     """Give the trough from which a rate that had fallen rises above `over_peak` times its peak; None without one.
 
-    The rate at the trough is below the peak by as much as it is above it later, and at least `side` records lie before
-    the fall and between the trough and the first one above.
+    The rate at the trough is below the peak by as much as it is above it later, and at least `side` records precede the
+    fall and as many are between the trough and the first one above.
     """
     highest = np.maximum.accumulate(values)
     fell = np.flatnonzero(values * over_peak <= highest)

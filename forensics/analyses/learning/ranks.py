@@ -66,7 +66,7 @@ class Parted(Struct, frozen=True):
 
 @derived
 def parted(run: Run) -> Parted | None:
-    """Find the rank whose loss left those of the others."""
+    """Find the rank whose loss left the others'."""
     limits = run.threshold(Disagree)
     found = _together(run, limits, "loss")
     if found is None:
@@ -93,7 +93,7 @@ def shared_parted(run: Run) -> Iterator[Parted]:
 
 
 def _are_shared(found: Together, limits: Disagree) -> bool:
-    """Whether enough steps are equal on all ranks that the metric is one of the whole."""
+    """Whether enough steps are equal on all ranks that the metric describes the whole job."""
     equal = _differences(found) <= limits.same
     return bool(equal.sum() >= limits.steps // 2 or equal.mean() >= 0.5)
 
@@ -118,7 +118,7 @@ def _were_equal(found: Together, limits: Disagree) -> Parted | None:
 
 
 def _set_apart(found: Together, limits: Disagree) -> Parted | None:
-    """Find the one rank whose values differ from those of all others, which are equal to the last digit."""
+    """Find the one rank whose values differ from all others', which are equal to the last digit."""
     middle = np.median(found.values, axis=1)
     size = np.maximum(np.abs(middle), 1e-12)
     apart = np.abs(found.values / size[:, None] - (middle / size)[:, None])

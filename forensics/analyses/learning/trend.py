@@ -12,12 +12,12 @@ from forensics.stats.correlation import Noise, noise_about
 from forensics.stats.running import Places, centred_median, logs, ratio_of
 from forensics.stats.spread import Floats, median_of
 
-#: A curve of which fewer values are positive is no loss on a logarithmic scale.
+#: A curve with fewer positive values is no loss on a logarithmic scale.
 _POSITIVE = 0.95
 _FEWEST = 12
 #: Records that a level of a trend is the median of, at most.
 WINDOW = 51
-#: A single value stands out of noise by so many deviations.
+#: A single value exceeds noise by so many deviations.
 _CLEAR = 4.0
 _LEAP = log(1.2)  # of the first records over the very first one: no noise of a loss that only begins
 
@@ -102,7 +102,7 @@ def trend_of(level: Level | None) -> Trend | None:
 
 
 def _above_at_first(y: Floats, level: float, noise: Noise) -> int:
-    """Count the first records, a tenth of all at most, that lie above a level by more than noise."""
+    """Count the first records, a tenth of all at most, that are above a level by more than noise."""
     near = np.flatnonzero(y[: max(1, len(y) // 10)] - level <= max(0.02, _CLEAR * noise.sd))
     return int(near[0]) if len(near) else 0
 

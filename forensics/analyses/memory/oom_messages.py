@@ -92,7 +92,7 @@ class Sizes(Struct, frozen=True):
 
 
 def sizes_of(text: str) -> Sizes:
-    """Read the numbers of a message; of a clause that stands twice the first counts."""
+    """Read the numbers of a message; of a clause that occurs twice the first counts."""
     if _BINARY.search(text) is not None:
         text = _DECIMAL.sub(r"\1iB", text)
     found: dict[str, int] = {}
@@ -210,7 +210,7 @@ def _evaluations(run: Run) -> Mapping[str, list[int]]:
 
 
 def _evaluates(run: Run, one: OomMessage, begun: Mapping[str, list[int]]) -> bool:
-    """Whether an evaluation had begun before a message, and no training step stands between."""
+    """Whether an evaluation had begun before a message, with no training step in between."""
     if one.phase not in _OF_EITHER:
         return False
     last = max((at for at in begun.get(one.source, ()) if at < one.at), default=None)
@@ -218,7 +218,7 @@ def _evaluates(run: Run, one: OomMessage, begun: Mapping[str, list[int]]) -> boo
 
 
 def _rows(run: Run, judged: Mapping[tuple[str, int], Failure]) -> Iterator[dict[str, Any]]:
-    """Events that speak of memory: lines of that shape, and tracebacks that are judged so."""
+    """Events about memory: lines of that shape, and tracebacks that are judged so."""
     memory = pl.col("attrs").str.contains(r'"shape":\s*"oom"').fill_null(value=False)
     rows = (
         run.scan("events")
@@ -234,7 +234,7 @@ def _rows(run: Run, judged: Mapping[tuple[str, int], Failure]) -> Iterator[dict[
 
 
 def _raised(failure: Failure) -> Judgement:
-    """Judge a traceback by its own words, without those of the lines that follow it."""
+    """Judge a traceback by its own words, without the lines that follow it."""
     return of_exception(failure.exception, failure.message)
 
 

@@ -1,4 +1,4 @@
-"""How unevenly memory is spread over ranks: for each metric the level of each rank, and which stands highest."""
+"""How unevenly memory is spread over ranks: for each metric the level of each rank, and the rank with the highest."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 One series is one printed name of one rank, in one attempt of one source. Steps are the file's own, or records where
 none are printed. A peak, a cache or a device total that never comes down again is judged as a running maximum, because
-that is how one that was never reset looks, and less is claimed of it. Where allocated and reserved memory stand in the
-same records their difference is judged too: a leak makes `allocated` grow, fragmentation the difference.
+that is how one that was never reset looks, and less is claimed of it. Where the same records print allocated and
+reserved memory, their difference is judged too: a leak makes `allocated` grow, fragmentation the difference.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Series:
 
     @property
     def gap_climbs(self) -> bool:
-        """Whether what lies reserved and unused rises for good: by its shape, and to half as much again or more."""
+        """Whether reserved, unused memory rises for good: by its shape, and to half as much again or more."""
         if self.gap is None or self.gap_first is None or self.gap_last is None:
             return False
         return self.gap.grows and self.gap_last >= _CLIMBED * self.gap_first

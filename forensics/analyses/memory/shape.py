@@ -206,7 +206,7 @@ def _trend(x: Floats, y: Floats, scale: _Scale, quantum: float) -> Form:
 
 
 def _sudden(y: Floats, steps: tuple[Step, ...], noise: float) -> bool:
-    """Whether rises happen within a sample or two; low ones must stand at like distances, as chance makes low ones too.
+    """Whether rises happen within a sample or two; low ones must be equally far apart, as chance makes low ones too.
 
     Noise that wanders about a slope looks like stairs whose risers are gradual, whose treads are of any length, or on
     whose treads neighbours still resemble each other.
@@ -229,7 +229,7 @@ def _wandering(y: Floats, steps: tuple[Step, ...]) -> float:
 
 
 def _ended(steps: tuple[Step, ...], n: int) -> bool:
-    """Whether stairs have come to an end: the last tread is much longer than those before it, which shrink or not."""
+    """Whether stairs have ended: the last tread is much longer than those before it, which shrink or not."""
     widest = float(np.diff([0, *[s.index for s in steps]]).mean())
     return n - steps[-1].index > max(_ENDED * widest, n / 3)
 
@@ -368,7 +368,7 @@ def _regular_stairs(steps: tuple[Step, ...], total: float) -> bool:
 
 
 def _even(steps: tuple[Step, ...], n: int) -> bool:
-    """Whether at least three steps of equal height stand at equal distances over the run, which chance does not do."""
+    """Whether at least three steps of equal height are equally spaced over the run, which chance does not do."""
     heights = np.array([s.height for s in steps])
     apart = np.diff([s.index for s in steps])
     if len(steps) < 3 or apart.min() < 4 or n - steps[-1].index > 1.5 * apart.max():
@@ -380,7 +380,7 @@ def _even(steps: tuple[Step, ...], n: int) -> bool:
 
 
 def _if_resolved(form: Form, y: Floats, line: Floats, scale: _Scale) -> Form:
-    """Take back a shape that the printed digits cannot carry: all of the change is rounding, or lies within one unit.
+    """Take back a shape that the printed digits cannot carry: all of the change is rounding, or is within one unit.
 
     A step of two units and more is more than rounding; a slope that moves half a unit per sample leaves no treads.
     """

@@ -1,4 +1,4 @@
-"""What a memory series means: the shape of what is allocated together with that of what lies reserved and unused.
+"""What a memory series means: the shape of allocated memory together with the shape of reserved, unused memory.
 
 One curve is not enough. A staircase is read as a leak and a steady slope as fragmentation by a common rule of thumb,
 yet a leak at every step is a slope, and an allocator that fragments takes memory in whole pieces, which are stairs. So

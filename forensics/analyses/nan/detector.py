@@ -70,7 +70,7 @@ def _dialect_lines(run: Run) -> Iterator[_Line]:
 
 
 def _errors(run: Run) -> Iterator[_Line]:
-    """Signatures that speak of NaN as an error, and exceptions whose words do."""
+    """Signatures that report NaN as an error, and exceptions whose words do."""
     attrs, code = pl.col("attrs").fill_null(""), pl.col("code")
     signed, alone = attrs.str.contains(_NAN_SHAPE) & attrs.str.contains(_BLAMED), telling("exception")
     raised = code.is_in(["traceback", *alone]) & attrs.str.contains(words_for("may_be_of_nan"))

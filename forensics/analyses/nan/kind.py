@@ -24,7 +24,7 @@ from forensics.store.run import Run, derived
 
 #: A log that begins this late cannot tell the beginning from the course.
 _LATE = 50
-#: A first record so many steps behind a resume speaks of what was loaded; one further on speaks of the steps as well.
+#: A first record at most so many steps after a resume blames what was loaded; a later one may blame the steps as well.
 _SOON = 10
 #: A detector looks at every step, so that the steps before it were finite: the first ones belong to the start.
 _SPOKEN_LATE = 10

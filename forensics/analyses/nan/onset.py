@@ -108,7 +108,7 @@ def nan_onset(run: Run) -> NanOnset | None:
     first, *others = sorted(
         peers, key=lambda c: (_contradicted(c, peers), c.step is None, c.row["source"] in epochs, *_key(c))
     )
-    # a line has its place among those of its file, of which another store may hold the numbers too
+    # a line is ordered within its own file, whose numbers another store may hold too
     rows = watched(run, every=first.role in SPOKEN)
     return NanOnset(first, first.clean, _clean_step(first), _finite_before(rows, first), tuple(others), rows)
 
@@ -202,7 +202,7 @@ def _finite_before(rows: Watched, first: Candidate) -> int:
 
 
 def before(first: Candidate, own: Watched) -> Watched:
-    """Rows of a source that stand before its first bad place: of a line in the last attempt above it."""
+    """Rows of a source before its first bad place: of a line in the last attempt above it."""
     row = first.row
     if first.role not in SPOKEN:
         return own.filter((pl.col("attempt") == row["attempt"]) & (pl.col("seq") < row["seq"]))

@@ -233,7 +233,7 @@ def _overflows(events: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _once(rows: pl.LazyFrame) -> pl.DataFrame:
-    """One row for each line: a trainer's own row of a line and that of the catalogue tell of one update."""
+    """One row for each line: a trainer's row and the catalogue's row for one line report one update."""
     return rows.sort("source", "seq").collect().unique(("source", "line", "byte"), keep="first", maintain_order=True)
 
 

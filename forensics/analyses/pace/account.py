@@ -155,7 +155,7 @@ def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
     """Whether the run prints tokens or samples per second that did not fall: then steps only hold more.
 
     A ramp may begin with the run: its later half is compared with its earlier one. Of several levels it is the last
-    one, whose time is that of the change, against what came before the first.
+    one, timed by the change, against the level before the first.
     """
     if clock.unit != "step":
         return False
@@ -181,7 +181,7 @@ def more_work(run: Run, clock: Clock, series: Steady, change: Change) -> bool:
 
 
 def tier_of(one: Paced, change: Change, cfg: Gravity) -> Tier:
-    """Say how grave a change is: its size, if it stands out of the noise and held long enough to be believed."""
+    """Say how grave a change is: its size, if it exceeds the noise and held long enough to be believed."""
     if not change.confirmed or change.ratio - 1 < cfg.quanta * one.steady.resolution or change.form == "stairs":
         return "note"
     if change.form != "ramp" and change.first < _SETTLING * len(one.steady):
@@ -197,7 +197,7 @@ def tier_of(one: Paced, change: Change, cfg: Gravity) -> Tier:
 
 
 def _is_sure(series: Steady, change: Change, count: int, cfg: Gravity) -> bool:
-    """Whether a change with `count` records on its shorter side is told.
+    """Whether a change with `count` records on its shorter side is reported.
 
     Pauses that begin have passed a test of chance of their own: they need to be enough, and cost as much as the fewest
     steps that they can stand in would at `high` times.
@@ -243,9 +243,9 @@ def _fastest(series: Steady, change: Change) -> float:
 
 
 def gravest(run: Run, cfg: Gravity, *forms: Form) -> tuple[Paced, Change] | None:
-    """Choose the one lasting loss to tell of, if it has one of these forms.
+    """Choose the one lasting loss to report, if it has one of these forms.
 
-    The gravest, by the clock that is read most often and printed most finely: other clocks of a run tell of the same.
+    The gravest, by the clock that is read most often and printed most finely: other clocks of a run show the same.
     """
 
     def key(pair: tuple[Paced, Change]) -> tuple[int, float, bool, float]:

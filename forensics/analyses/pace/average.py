@@ -13,11 +13,11 @@ _PIECE = 1_000_000
 
 
 def is_running_average(values: Floats, counts: Steps) -> bool:
-    """Whether changes from record to record die out as 1 / k, as those of an average over all steps so far must.
+    """Whether changes from record to record die out as 1 / k, as in an average over all steps so far.
 
-    The slope of the log of the smoothed changes on the log of the step count, after the first tenth; an average has
-    -1, noise about a level 0. And what went into an average is positive: noise about a level, taken apart as if it were
-    an average, is not. Fewer than sixty records cannot tell; a rate of zero, an endless time, is no average of any.
+    The slope of the log of the smoothed changes on the log of the step count, after the first tenth; an average has -1,
+    noise about a level 0. And what went into an average is positive: noise about a level, taken apart as if it were an
+    average, is not. Fewer than sixty records cannot tell; a rate of zero, an endless time, is no average of any.
     """
     if not np.isfinite(values).all():
         return False

@@ -29,7 +29,7 @@ _OF_ELAPSED, _TICK_S, _ALIKE = 0.02, 1.0, 0.9
 _RESUMED = 0.1
 _AGAIN = 0.9  # the time since a bar began never falls, but where another process draws it on
 _TICKS = 40  # a difference of so many seconds is right to 2.5 %
-#: So many draws of a crowd are kept at least; where more records than this lie between two, some were left out.
+#: So many draws of a crowd are kept at least; with more records than this between two, some were left out.
 _FRAMES, _THINNED = 256, 2
 _PER = ("it/s", "s/it", "step/s", "s/step", "ms/step", "us/step")
 _KERAS = r"^(?:us|ms|s)/step$"  # its first step is not in the mean

@@ -25,9 +25,9 @@ from forensics.values import replace
 Kind = Literal["lasting", "transient"]
 Form = Literal["jump", "stairs", "ramp", "stalls", "pauses"]
 
-_MODES_Z = 1.5  # how much further a change must stand out of a series with modes to be confirmed
+_MODES_Z = 1.5  # how much further a change must exceed a series with modes to be confirmed
 _SHARE = 0.2  # of the whole rise: a part that is slower by less has not left its past
-_STANDS = 4.0  # deviations that a record of slow and fast steps stands out of those before it
+_STANDS = 4.0  # deviations by which a record of slow and fast steps exceeds those before it
 _NEAR = 40  # records on either side of a cut of blocks within which the exact record is looked for
 _EVEN = 0.15  # rises whose distances and heights differ by no more than this come from a schedule
 #: Rises in a row that make a schedule; two may be two faults, unless both add the same seconds, as two equal parts of a
@@ -61,7 +61,7 @@ class Change(Struct, frozen=True):
 def change_of(series: Steady) -> Change | None:
     """Find the slowdown of a series, or nothing; a lasting one before a transient one.
 
-    Of a new level and of pauses that begin, the one that costs more time is told.
+    Of a new level and of pauses that begin, the one that costs more time is reported.
     """
     by_level, pauses = _lasting(series), _of_stalls(series, stalls_of(series, least_added=_EFFECT))
     if by_level is not None and by_level.kind == "lasting" and (pauses is None or by_level.ratio >= pauses.ratio):

@@ -332,7 +332,7 @@ def _tick_s(times_ns: np.ndarray) -> float:
 
 
 def _busy_marked(clock: Clock, busy: Mapping[str, Steps]) -> Clock:
-    """Add `evaluated` and `saved`: such a step lies between the record before and this one, both included.
+    """Add `evaluated` and `saved`: such a step is between the record before and this one, both included.
 
     The line of a step is printed before or after what is done at that step, and a sample of one step may hold it.
     """

@@ -7,7 +7,7 @@ import numpy as np
 from forensics.stats.spread import Floats, each_once, quantiles_of
 
 _QUANTILES = np.linspace(0.05, 0.95, 19).tolist()
-_FEW = 64  # distinct values that are all tried: quantiles of few values lie between them
+_FEW = 64  # distinct values that are all tried: quantiles of few values are between them
 
 
 def sharpest_edge(values: Floats, shortest: int = 2) -> int | None:

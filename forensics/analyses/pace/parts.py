@@ -171,7 +171,7 @@ def _names(run: Run) -> list[tuple[str | None, str | None]]:
 
 
 def is_part(name: str) -> bool:
-    """Whether a metric name is that of a part of a step, of whatever kind."""
+    """Whether a metric name names a part of a step, of whatever kind."""
     return any(_scale(kind, name) is not None for kind in {kind for kind, _, _ in _table()})
 
 

@@ -1,4 +1,4 @@
-"""Single slow records among steady ones: warm-up, pauses, and which of them come with a fixed period in steps."""
+"""Single slow records among steady ones: warm-up, pauses, and the pauses with a fixed period in steps."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def combs(places: Steps, first: int, last: int) -> tuple[Comb, ...]:
 
 
 def regular(slow: Flags, steps: Steps) -> tuple[Flags, tuple[Comb, ...]]:
-    """Flag those of the pauses of a series that come with a period, and give their combs."""
+    """Flag the pauses of a series that come with a period, and give their combs."""
     found = combs(steps[slow], int(steps[0]), int(steps[-1])) if np.count_nonzero(slow) >= _TEETH else ()
     flags = np.zeros(len(steps), dtype=np.bool_)
     for comb in found:

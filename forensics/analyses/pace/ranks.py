@@ -120,7 +120,7 @@ def _standing_out(rows: pl.DataFrame, times: _Times, least: Straggling, *, waiti
 
 
 def _begun(times: _Times, place: int, *, waiting: bool) -> int:
-    """Index of the step from which a rank's time stands apart from the others' most clearly; 0 for none."""
+    """Index of the step from which a rank's time differs from the others' most clearly; 0 for none."""
     others = np.median(np.delete(times.values, place, axis=1), axis=1)
     over = (-1.0 if waiting else 1.0) * (times.values[:, place] - others)
     cut = sharpest_edge(over, _FEWEST_SLOW)

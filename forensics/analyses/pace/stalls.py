@@ -21,7 +21,7 @@ _UNEVEN, _EVEN_SHARE, _SHORTEST = 0.1, 0.75, 4
 #: Chance that so many pauses leave so long a begin free: what adds half a step's time is a loss wherever it began, so
 #: every slow record counts then, not only the first of each run of them.
 _CHANCE, _CHANCE_GRAVE, _GRAVE = log(1e-4), log(2e-3), 0.5
-_TALL, _GAP = log(1.5), log(1.15)  # a pause stands so far above the level around it, and above what is lower
+_TALL, _GAP = log(1.5), log(1.15)  # a pause exceeds the level around it, and above it what is lower, by so much
 #: Fewest records on either side of a cut of a short series, the most that are short, and how many times the level
 #: before it a slow one takes. The likelihood ratio is one of 2 in 1,000 by chance and scan, as `_CHANCE_GRAVE`.
 _FEW, _SHORT, _SLOW, _LEAST_LR_SHORT = 8, 60, 1.5, 14.0
@@ -56,9 +56,9 @@ def stalls_of(series: Steady, *, least_added: float = 0.05) -> Stalls | None:
 def turned_slow(series: Steady) -> Stalls | None:
     """Find the cut of a short series after which slow records come that were none before, and add half the time.
 
-    A record of five steps holds a pause of every seventh step in two of three cases: too many to stand out of those
-    around them, and too uneven for a level. Of 76 healthy jobs of a lab no later part takes more than 1.46 times as
-    long in the mean; of 22 slow ones all but three take more than 1.65 times as long.
+    A record of five steps holds a pause of every seventh step in two of three cases: too many to exceed those around
+    them, and too uneven for a level. Of 76 healthy jobs of a lab no later part takes more than 1.46 times as long in
+    the mean; of 22 slow ones all but three take more than 1.65 times as long.
     """
     seconds, n = series.seconds, len(series)
     best: tuple[float, int] | None = None

@@ -192,7 +192,7 @@ def resolution(seconds: Floats, quantum: float = 0.0) -> float:
 
 
 def _printed_in(values: Floats, most: float) -> float:
-    """The largest power of ten, up to `most`, of which values are multiples; 0 where none is."""
+    """The largest power of ten, up to `most`, that divides all values; 0 where none is."""
     powers = (10.0**power for power in range(floor(log10(most)), _FINEST, -1))
     return next((unit for unit in powers if _are_multiples(values, unit)), 0.0)
 

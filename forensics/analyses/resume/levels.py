@@ -66,7 +66,7 @@ def initial(seen: Around, *, count: int, skip: int = 0) -> float:
 
 
 def _is_above(old: pl.Series, new: pl.Series) -> bool:
-    """Whether all of some new values lie above all of the half where the old ones had settled: no noise does that."""
+    """Whether some new values are all above the whole half where the old ones had settled: no noise does that."""
     half = old.tail(old.len() // 2).to_list()
     return comb(len(half) + new.len(), new.len()) >= _ODDS and min(new.to_list()) > max(half)
 

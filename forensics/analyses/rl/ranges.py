@@ -36,7 +36,7 @@ class Persistence(Struct, frozen=True):
 
 #: What comes three times in a half comes regularly.
 _REGULAR = 3
-#: Standard errors by which a reward's last fifth must be above its first to have risen.
+#: Standard errors by which a reward's last fifth must exceed its first to have risen.
 _RISEN = 3.0
 
 
@@ -156,7 +156,7 @@ def _beyond(row: Range, values: pl.Series, *, red: bool) -> pl.Series:
 
 
 def rewards_of(every: Iterable[RlSeries]) -> list[RlSeries]:
-    """Give the total rewards, or those of the single functions where no total is logged."""
+    """Give the total rewards, or the rewards of single functions where no total is logged."""
     known = list(every)
     return [s for s in known if s.quantity == "reward"] or [s for s in known if s.quantity == "reward_fn"]
 

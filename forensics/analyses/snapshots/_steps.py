@@ -40,7 +40,7 @@ class Steps(Struct, frozen=True):
 def steps_of(books: Accounts, annotations: pl.DataFrame, known: Mapping[int, Known]) -> Steps:
     """Find the steps: by the program's annotations, else by rounds of forward, backward and optimizer, else by work.
 
-    Annotations of optimizer steps go before those of the profiler.
+    Annotations of optimizer steps are preferred to the profiler's.
     """
     told = annotations.filter(
         (pl.col("stage") == "START")

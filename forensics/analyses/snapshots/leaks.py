@@ -26,7 +26,7 @@ from forensics.model import Confidence
 from forensics.stats.spread import median_of
 
 _TENTHS = 10
-#: When survivors are a leak: as made leaks are told from made and real clean recordings.
+#: When survivors are a leak: thresholds that separate made leaks from made and real clean recordings.
 _SPREAD, _LINEARITY = 0.3, 0.9
 #: So many survivors, and steps, are the fewest with which a line is more than two points.
 _FEWEST = 3

@@ -1,7 +1,7 @@
 """Where the time of a device went: busy, idle, compute, communication, memory and their overlap, exact to 1 ns.
 
-Time is that of unions of intervals over all streams, not a sum: two kernels at once count once. `span_ns` runs from the
-start of the first work to the end of the last. Exposed communication is that under which nothing computes.
+Time is measured in unions of intervals over all streams, not in sums: two kernels at once count once. `span_ns` runs
+from the start of the first work to the end of the last. Exposed communication is that under which nothing computes.
 """
 
 from __future__ import annotations

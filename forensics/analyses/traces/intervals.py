@@ -54,7 +54,7 @@ def union_of(rows: pl.DataFrame) -> Union:
 
 
 def gaps(of: Union) -> Union:
-    """Give what lies between the intervals of each group."""
+    """Give the gaps between the intervals of each group."""
     same = of.group[1:] == of.group[:-1]
     return Union(of.group[1:][same], of.end[:-1][same], of.start[1:][same])
 

@@ -54,7 +54,7 @@ def timed_steps(run: Run) -> Iterator[pl.DataFrame]:
 
 
 def step_at(marks: pl.DataFrame, source: pl.Series, at_ns: pl.Series) -> pl.Series:
-    """Give the step of `marks` in which each instant lies, or null outside of every step."""
+    """Give the step of `marks` that contains each instant, or null outside of every step."""
     out = np.full(len(source), -1, np.int64)
     times = at_ns.fill_null(-1).to_numpy()
     for (name,), own in marks.partition_by("source", as_dict=True, maintain_order=True).items():

@@ -115,7 +115,7 @@ def innermost(rows: pl.DataFrame, at: pl.DataFrame) -> Ints:
 
     Args:
         rows: columns source, thread, start_ns, end_ns.
-        at: columns source, thread, at_ns; an instant at a row's start lies within it.
+        at: columns source, thread, at_ns; an instant at a row's start is within it.
     """
     out = np.full(at.height, -1, np.int64)
     keys = ["source", "thread"]

@@ -70,7 +70,7 @@ class Failure(Struct, frozen=True):
 
 
 def merged(found: Iterable[Failure]) -> tuple[Failure, ...]:
-    """Give a traceback the judgement of a signature that stands in its own last line, and drop that signature."""
+    """Give a traceback the judgement of a signature in its own last line, and drop that signature."""
     rows = list(found)
     taken: set[int] = set()
     raised = frozenset((f.source, f.at) for f in rows if f.code == "traceback")
@@ -82,7 +82,7 @@ def merged(found: Iterable[Failure]) -> tuple[Failure, ...]:
 
 
 def _placed(failure: Failure, printed: Mapping[tuple[str, str], Sequence[Failure]]) -> Failure:
-    """Judge a line by what it means behind an earlier one, where its row says so and one stands there."""
+    """Judge a line by what it means behind an earlier one, where its row says so and there is one."""
     row = by_id().get(failure.code)
     after = row.after if row is not None else None
     means = of_line(after.means, {}) if after is not None else None
@@ -116,7 +116,7 @@ def _with_signature(
 
 
 def _inside(failure: Failure, other: Failure) -> bool:
-    """Whether a signature stands in the last line of an exception, or in the chain above it."""
+    """Whether a signature is in the last line of an exception, or in the chain above it."""
     chain = failure.head is not None and other.rank == failure.rank and failure.head <= other.at <= failure.at
     return other.at == failure.at or chain
 
@@ -132,7 +132,7 @@ def _within(failure: Failure, other: Failure, lines: int) -> bool:
 
 
 def _goes_on(failure: Failure, other: Failure) -> bool:
-    """Whether a signature stands in the lines that an exception's message goes on with, by the same rank."""
+    """Whether a signature is in the lines that continue an exception's message, by the same rank."""
     lines = _ANNOUNCED_LINES if failure.message.endswith(":") else _MESSAGE_LINES
     after = other.at > failure.at and other.rank == failure.rank and _within(failure, other, lines)
     row = by_id().get(other.code)

@@ -37,8 +37,8 @@ _NODE_RANKS = 128
 class Exit(Struct, frozen=True):
     """The end of one rank: its exit code (negative: a signal), and whether the launcher had to use force.
 
-    `local_rank` is known of torchrun's workers. `listed`: it stands in a list of all failures, and not alone in the
-    line that tells who failed first.
+    `local_rank` is known of torchrun's workers. `listed`: it is in a list of all failures, and not alone in the line
+    that tells who failed first.
     """
 
     rank: int
@@ -92,7 +92,7 @@ def cause_of(code: int) -> str:
 
 @derived
 def exits(run: Run) -> Exits:
-    """Read what the launchers tell of the ends of ranks."""
+    """Read what the launchers report of the ends of ranks."""
     forcing = telling("forced")
     ends = [FAILURE, *telling("exit_of_tasks"), *telling("exit_by_signal")]
     others = [*forcing, *telling("lost_node"), *telling("ended_alive"), *telling("ended_step")]

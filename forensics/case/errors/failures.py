@@ -93,7 +93,7 @@ def failures(run: Run) -> tuple[Failure, ...]:
 def _is_over(failure: Failure, end: Marks, *, ended_from_outside: bool) -> bool:
     """Whether a wait at the end of a log is over: who trains has met all others, and got what it waited for.
 
-    The record of a new step that says how long it waited for its data is none.
+    The record of a new step that says how long it waited for its data does not count.
     """
     if failure.code in final() and end.steps_of(failure.source).begins_at(failure.at):
         return True
@@ -167,9 +167,9 @@ def _alike(failure: Failure) -> tuple[str, str]:
 
 
 def _started_again(stop: Failure, found: Sequence[Failure], end: Marks, last: Mapping[str, int]) -> bool:
-    """Whether a stop ended an attempt of which a later one failed to start: what it loads was missing.
+    """Whether a stop ended an attempt before a later one failed to start: what it loads was missing.
 
-    The later one stands behind the stop, or in the other stream of a process that prints on after the stop, and nothing
+    The later one follows the stop, or is in the other stream of a process that prints on after the stop, and nothing
     was trained since. `last` gives the last line of each log.
     """
     if stop.weight != Weight.STOP or end.steps_of(stop.source).at_least(1, after=stop.at):
@@ -222,7 +222,7 @@ def _span_ns(found: Sequence[Failure]) -> int:
 
 
 def _survived(failure: Failure, end: Marks, until: int | None) -> bool:
-    """Whether the same rank (or, when ranks are not told apart, the same file) trained on in the same attempt."""
+    """Whether the same rank (or, when ranks are unknown, the same file) trained on in the same attempt."""
     needed = SURVIVED_STEPS if failure.rank is not None or failure.weight >= Weight.STOP else 1
     steps = end.steps_of(failure.source)
     if steps.at_least(needed, after=failure.at, before=until, rank=failure.rank):
@@ -232,7 +232,7 @@ def _survived(failure: Failure, end: Marks, until: int | None) -> bool:
 
 
 def _ended_well_elsewhere(failure: Failure, end: Marks, *, goes_on: bool, unreported: bool) -> bool:
-    """Whether another log tells of the run's good end, and the process printed on after its error or says so itself."""
+    """Whether another log reports the run's good end, and the process printed on after its error or says so itself."""
     if failure.weight == Weight.STOP or end.steps_of(failure.source).at:
         return False
     last = end.final

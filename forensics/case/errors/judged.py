@@ -41,7 +41,7 @@ def judged(run: Run) -> tuple[Failure, ...]:
 def _events(run: Run) -> pl.DataFrame:
     """Events that may be errors, in order, each with the last time that its source had printed.
 
-    Of two events of one line that of the catalogue comes first: a dialect's own (`kempnerforge.nan`) knows less.
+    Of two events of one line the catalogue's comes first: a dialect's own (`kempnerforge.nan`) knows less.
     """
     raised = pl.col("code").is_in(["traceback", *telling("exception")])
     read = pl.col("code").is_in([*telling("rank_of_block"), *final()]) | pl.col("code").str.ends_with(EXIT_RECORD)
@@ -146,7 +146,7 @@ def _stack(attrs: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _alone(places: Iterable[tuple[str, int | None, int]]) -> dict[tuple[str, int | None], int]:
-    """Give the rank of each place at which a launcher tells of one rank."""
+    """Give the rank of each place at which a launcher reports one rank."""
     told: dict[tuple[str, int | None], list[int]] = {}
     for source, line, rank in places:
         told.setdefault((source, line), []).append(rank)
@@ -154,7 +154,7 @@ def _alone(places: Iterable[tuple[str, int | None, int]]) -> dict[tuple[str, int
 
 
 def _rank_of_block(row: dict[str, Any], block: dict[str, Any] | None, of_process: int | None) -> int | None:
-    """Give the rank of the torchrun failure block in which an exit code stands, else that of the process it names."""
+    """Give the rank of the torchrun failure block that contains an exit code, else the rank of the process it names."""
     if block is None or block["source"] != row["source"] or _BLOCK_EXIT.match(row["text"] or "") is None:
         return of_process
     return block["rank"] if 0 < row["order"] - block["order"] <= _BLOCK_LINES else None
@@ -201,7 +201,7 @@ def _of_exit(code: str) -> tuple[Weight, str, str]:
 
 
 def _inner(attrs: dict[str, str]) -> dict[str, str]:
-    """Give the attributes of a traceback with those of the exception of its chain that decides.
+    """Give the attributes of a traceback with those of the deciding exception of its chain.
 
     The first one does where it is telling: what follows wraps it, or handles it. Where the handling of an own error
     failed by a telling one, as a fallback may, that one does; so does what says more than that a peer is gone.

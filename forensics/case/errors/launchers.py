@@ -52,7 +52,7 @@ class GroupEnd(Struct, frozen=True):
     is_root: bool = False
 
     def before(self, source: str, at: int | None, t_ns: int | None) -> bool:
-        """Whether a place is known to stand after this end."""
+        """Whether a place is known to follow this end."""
         if source == self.source:
             return at is not None and at > self.line
         folder = _FOLDER.search(source)
@@ -62,7 +62,7 @@ class GroupEnd(Struct, frozen=True):
 
     @property
     def explains(self) -> bool:
-        """Whether complaints about peers that stand after this end follow from it."""
+        """Whether complaints about peers after this end follow from it."""
         return not is_asked(self.code) and (self.restarted or not (self.is_plain or is_killed(self.code)))
 
     @property
@@ -103,13 +103,13 @@ def last_end(run: Run) -> GroupEnd | None:
 
 
 def follows(run: Run, source: str, at: int | None, t_ns: int | None) -> bool:
-    """Whether a complaint about a peer stands where it follows from the end of an earlier worker group."""
+    """Whether a complaint about a peer follows from the end of an earlier worker group, by its place."""
     end = last_end(run)
     return end is not None and end.explains and end.before(source, at, t_ns)
 
 
 def of_later_group(run: Run, source: str, at: int | None) -> bool:
-    """Whether a line of the launcher speaks of a group that was started after the one that ended the run."""
+    """Whether a line of the launcher is about a group that was started after the one that ended the run."""
     end = last_end(run)
     return end is not None and end.restarted and end.before(source, at, None)
 
@@ -167,7 +167,7 @@ def _told(
         rank = end.local_rank + offsets.pop()
     if rank is None and not same and single:
         rank = end.local_rank
-    # the agent prints its table once, when no restart is left: whoever stands in it was of the last group
+    # the agent prints its table once, when no restart is left: its ranks are all of the last group
     earlier = end.pid not in {b.pid for b in same}
     again = after is not None or any(source == end.source and line > end.line for source, line in restarts)
     others = {b.pid for b in table if b.code == end.code} - {end.pid}

@@ -1,7 +1,7 @@
 """What the launcher, the library and the driver call a rank: the number of its process, and the place of its device.
 
-The kernel and the driver know no ranks: `Killed process 90216`, `Xid (PCI:0000:5d:00): 79, pid=7713`. Other lines
-of the run say whose they are. Where two ranks were told by one name, as on two hosts, it stands for none.
+The kernel and the driver know no ranks: `Killed process 90216`, `Xid (PCI:0000:5d:00): 79, pid=7713`. Other lines of
+the run say whose they are. A name that two ranks share, as on two hosts, counts for neither.
 """
 
 from __future__ import annotations

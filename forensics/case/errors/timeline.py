@@ -16,7 +16,7 @@ _DATED_NS = 315_532_800 * 10**9
 
 
 def before(a: Evidence, b: Evidence) -> bool | None:
-    """Tell whether `a` came before `b`; None when it cannot be known or they stand at one place."""
+    """Tell whether `a` came before `b`; None when it cannot be known or they are at one place."""
     if a.source == b.source:
         here, there = _at(a), _at(b)
         if here is not None and there is not None and here != there:

@@ -49,7 +49,7 @@ class _File(Struct, frozen=True):
 
 
 class _Files(Struct):
-    """Units that hold a measured metric, the better store first, by source and by where they lie.
+    """Units that hold a measured metric, the better store first, by source and by place.
 
     `near` has each file under its folder and all above it, with its kind and rank, then by tag and form. `first` is the
     lowest rank that logs, `deepest` remembers how many folders a source shares with its nearest partner of a kind.

@@ -9,7 +9,7 @@ from msgspec import Struct
 from forensics.case.joined._strands import FULL_DIGITS, Strand, kind_of
 from forensics.stats.spread import Floats, median_of
 
-#: A value that stands more often than this in a series tells no place.
+#: A value that occurs more often than this in a series tells no place.
 _OFTEN = 4
 #: Of a longer series so many records are enough to fit a line.
 _ENOUGH = 20_000
@@ -31,7 +31,7 @@ class Line(Struct, frozen=True):
 
 
 def fit(a: Strand, b: Strand) -> Line | None:
-    """Fit the line on which most equal values of two series lie; None when too few of them lie on one."""
+    """Fit the line through most pairs of equal values of two series; None when it goes through too few of them."""
     pairs = _pairs(a, b)
     if pairs is None or pairs.height < _LEAST:
         return None
@@ -136,7 +136,7 @@ def _plain(factor: float) -> float:
 
 
 def _mode(values: Floats) -> tuple[float, int]:
-    """The commonest of some values, to six decimals, and how often it stands."""
+    """The commonest of some values, to six decimals, and how often it occurs."""
     kinds, counts = np.unique(np.round(values, 6), return_counts=True)
     best = int(np.argmax(counts))
     return float(kinds[best]), int(counts[best])

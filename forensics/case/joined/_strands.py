@@ -167,9 +167,9 @@ class Known(Struct, frozen=True):
 class Strands(Struct, frozen=True, eq=False):
     """The series of names that more than one source holds, in the order of the sources.
 
-    `table` has a row for each, with lists of its records; only those of files that can be one are made strands. `alone`
-    are the files that also hold a metric that rules judge and that no other source has, `anew` those of a source that
-    trained the same beginning twice.
+    `table` has a row for each, with lists of its records; only series of files that can be one are made strands.
+    `alone` are the files that also hold a metric that rules judge and that no other source has, `anew` those of a
+    source that trained the same beginning twice.
     """
 
     table: pl.DataFrame = field(default_factory=pl.DataFrame)

@@ -1,9 +1,9 @@
 """One run, many stores: which series of a log, an event file, W&B and tables are one and the same metric.
 
-Two files of one process are linked when a measured metric (a loss, a gradient norm) has the same values in both, at
-the same wall time where both print one. Their steps need not be the same: a factor and an offset are fitted. Ranks,
-runs of a sweep and processes stay apart. What stands in a kept store is left out of `counted`, so that no rule judges
-it twice; a store that reaches further, is denser, or alone holds a NaN is kept.
+Two files of one process are linked when a measured metric (a loss, a gradient norm) has the same values in both, at the
+same wall time where both print one. Their steps need not be the same: a factor and an offset are fitted. Ranks, runs of
+a sweep and processes stay apart. What a kept store holds too is left out of `counted`, so that no rule judges it twice;
+a store that reaches further, is denser, or alone holds a NaN is kept.
 """
 
 from __future__ import annotations
@@ -63,8 +63,7 @@ class Match(Struct, frozen=True, eq=False):
 
     `clashes` are the others (columns `at`, `seq_a`, `seq_b`, `finite` whether both are numbers). `distinct` counts the
     different values among the equal ones, `first` holds the `seq` of the first of them in both. `parted`: they agree up
-    to a step, and never from the next one on. `covers_b`: everything `b` holds stands in `a` too; `covers_a` the
-    reverse.
+    to a step, and never from the next one on. `covers_b`: `a` holds everything that `b` holds; `covers_a` the reverse.
     """
 
     a: Strand
@@ -142,7 +141,7 @@ def _parted(both: pl.DataFrame) -> bool:
 
 
 def _covered(rows: pl.DataFrame, by: pl.DataFrame) -> bool:
-    """Whether nearly every record has a partner, and those without one lie between records of the other, finite."""
+    """Whether nearly every record has a partner, and those without one are between records of the other, finite."""
     alone = rows.join(by.select("x", "nth"), on=["x", "nth"], how="anti")
     if not alone.height:
         return True
@@ -167,7 +166,7 @@ class Link(Struct, frozen=True, eq=False):
 
 
 class Stores(Struct, frozen=True, eq=False):
-    """What several stores of a run share; `left_out` are the series (columns `SERIES`) that stand in another one."""
+    """What several stores of a run share; `left_out` are the series (columns `SERIES`) that another one repeats."""
 
     links: tuple[Link, ...]
     left_out: pl.DataFrame

@@ -45,7 +45,7 @@ class Attempt(Struct, frozen=True):
     """One process, or one group of ranks: where it began, the steps that it logged, and whether it can be judged.
 
     `start` is None for the first one. `first` and `last` are the steps of its training records, `records` their number
-    in the source that has most; `t_ns` is when it began. `failed` says that an error stands in it.
+    in the source that has most; `t_ns` is when it began. `failed` says that it contains an error.
     """
 
     number: int
@@ -105,7 +105,7 @@ class Attempts(Struct, frozen=True):
         return count
 
     def of(self, source: str, *, line: int | None = None, byte: int | None = None, t_ns: int | None = None) -> int:
-        """Give the number of the attempt in which a place lies; the last one where nothing tells."""
+        """Give the number of the attempt that contains a place; the last one where nothing tells."""
         told = self._told(source, line, byte, t_ns)
         return self.every[-1].number if told is None else told
 
@@ -132,7 +132,7 @@ class Attempts(Struct, frozen=True):
     def is_over(
         self, source: str, *, line: int | None = None, byte: int | None = None, t_ns: int | None = None
     ) -> bool:
-        """Whether a place lies in an attempt that a later one, which is judged instead, went on from.
+        """Whether a place is in an attempt that a later one, which is judged instead, went on from.
 
         Where nothing tells the attempt of a failure it is not that of a process that says how well it ended.
         """

@@ -136,12 +136,12 @@ def boundaries(run: Run) -> tuple[Boundary, ...]:
 
 
 def restarts(run: Run) -> tuple[Boundary, ...]:
-    """List the restarts of what had not come to its end."""
+    """List the restarts of what had not finished."""
     return tuple(edge for edge in boundaries(run) if edge.kind != "stage")
 
 
 def _has_reached(run: Run, life: Life, after: Life) -> bool:
-    """Whether a life came to the end of the steps that it counted against a plan, before the one after it began.
+    """Whether a life reached the end of the steps that it counted against a plan, before the one after it began.
 
     Of several plans the one is meant in which it got about as far as in its records: the bar of an evaluation fills up
     many times in a training.
@@ -194,7 +194,7 @@ class _Finite(Struct, frozen=True):
 
 
 def _marked(rows: pl.LazyFrame, begins: _Begins) -> pl.LazyFrame:
-    """Training rows with `mark`: how many starts of a process stand before them in their source."""
+    """Training rows with `mark`: how many starts of a process precede them in their source."""
     places = [(source, seq, i + 1) for source, own in begins.items() for i, (seq, _) in enumerate(own)]
     if not places:
         return rows.with_columns(mark=pl.lit(0, dtype=pl.Int64))

@@ -1,9 +1,9 @@
 """Where processes begin inside of each source: signs of a start, after something was done before them.
 
-A sign alone may stand anywhere (a best model is loaded, a warning comes again). A start is told by a line that says
-from which checkpoint a process goes on, by a launcher that starts its workers anew, or by two signs of another kind
-that stand together: lines of the log's own head, banners of libraries, a state that was loaded, a counter of steps
-that begins again before its plan was reached, an error just before.
+A sign alone proves nothing (a best model is loaded, a warning comes again). A start is told by a line that says from
+which checkpoint a process goes on, by a launcher that starts its workers anew, or by two signs of another kind that
+stand together: lines of the log's own head, banners of libraries, a state that was loaded, a counter of steps that
+begins again before its plan was reached, an error just before.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def starts(run: Run) -> Mapping[str, tuple[Start, ...]]:
 def _by_bar(run: Run, start: Start) -> Start:
     """Give a start the step that it loaded, where no line says it and a bar of the training goes on behind it.
 
-    A bar that begins anew is drawn at its first steps; one of a checkpoint stands past the middle of what was done.
+    A bar that begins anew is drawn at its first steps; a start from a checkpoint is past the middle of what was done.
     """
     if start.step is not None or start.by_launcher or start.source not in _bars(run):
         return start
@@ -132,7 +132,7 @@ class _Done(Struct, frozen=True):
     failed: np.ndarray[Any, np.dtype[np.bool_]]
 
     def before(self, seq: int) -> int:
-        """How many of them stand before a place."""
+        """How many of them precede a place."""
         return int(np.searchsorted(self.seq, seq))
 
 
@@ -140,7 +140,7 @@ _NOTHING = _Done(np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 
 def is_failure() -> pl.Expr:
-    """Whether an event is an error of the run's own, or the end of a process that it tells of."""
+    """Whether an event is an error of the run's own, or the end of a process that it reports."""
     return pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"') | (pl.col("code") == "traceback")
 
 
@@ -255,7 +255,7 @@ def _proven(rows: Sequence[Mapping[str, Any]], *, failed: bool) -> bool:
 
 
 def _strong() -> frozenset[str]:
-    """Codes of which one proves a start."""
+    """Codes that prove a start by themselves."""
     return telling("resumed") | telling("restarted") | {_RESUMED}
 
 
@@ -264,7 +264,7 @@ def _is_first_of_head(row: Mapping[str, Any]) -> bool:
 
 
 def _start(rows: Sequence[Mapping[str, Any]]) -> Start:
-    """The start that signs tell of: it stands at the first of them, and what was loaded is in the last that says it."""
+    """The start that signs show: it is at the first of them, and what was loaded is in the last that says it."""
     first = rows[0]
     loads = [row for row in rows if row["code"] in {_RESUMED, *telling("resumed"), *telling("loaded")}]
     named = next((row for row in reversed(loads) if row["step"] is not None), loads[-1] if loads else None)

@@ -12,7 +12,7 @@ from forensics.compare.config._keys import OTHER, Concept
 from forensics.compare.config.values import Value, distance, off, same
 from forensics.knowledge.vocabulary import keys_of, stands_for
 
-#: Meanings that a run has once, whatever the key: another name in the other run still stands for it.
+#: Meanings that a run has once, whatever the key: another name in the other run still matches it.
 _SINGLE = frozenset(
     {"lr.peak", "lr.schedule", "lr.min", "lr.warmup", "optimizer.kind", "optimizer.weight_decay", "optimizer.clip"}
     | {"batch.accumulation", "batch.sequence", "seed", "code.commit", "data.epochs", "tokenizer.identity", "budget"}
@@ -120,7 +120,7 @@ def _one_sided(first: _Side, second: _Side) -> Iterator[Pair]:
 
 
 def _stands_for(entry: Entry, others: _Side, free: set[str]) -> Entry | bool | None:
-    """True where the other run says the same elsewhere; the entry it stands for where it says another value."""
+    """True where the other run says the same elsewhere; the entry it replaces where it says another value."""
     alike = [e for e in others.by_meaning.get(entry.concept.name, ()) if _is_same_meaning(entry, e)]
     if any(same(entry.value, e.value) for e in alike):
         return True

@@ -48,7 +48,7 @@ class Moved(Struct, frozen=True):
 
 
 def mixes(every: Sequence[Entry]) -> dict[str, Mix]:
-    """Every mix of two sources or more, by where it stands; the first that says a share is taken."""
+    """Every mix of two sources or more, by its place; the first that says a share is taken."""
     groups: dict[str, dict[str, tuple[float, Entry]]] = {}
     for entry in every:
         for parent, label, weight in _weights(entry):
@@ -104,7 +104,7 @@ def _blend(key: str, value: tuple[Value, ...]) -> list[tuple[str, str, float]]:
 
 
 def matched(base: Mapping[str, Mix], cand: Mapping[str, Mix]) -> list[tuple[Mix, Mix]]:
-    """Pairs of mixes that stand for the same: at the same place, else with the same sources, else the only ones."""
+    """Pairs of mixes that mean the same: at the same place, else with the same sources, else the only ones."""
     pairs = [(base[p], cand[p]) for p in base if p in cand]
     left, right = [base[p] for p in base if p not in cand], [cand[p] for p in cand if p not in base]
     for one in left:

@@ -116,7 +116,7 @@ def _binomial_up_to(k: int, n: int) -> float:
 def _bootstrap(gaps: Floats) -> float:
     """Two-sided p of the mean of paired differences, by a studentised bootstrap (Efron and Tibshirani 1993, 16.2).
 
-    Where fewer than 20 resamples lie as far out, and for many documents, Student's t gives the tail.
+    Where fewer than 20 resamples are as far out, and for many documents, Student's t gives the tail.
     """
     n = len(gaps)
     sd = float(gaps.std(ddof=1)) if n > 1 else 0.0

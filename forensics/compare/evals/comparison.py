@@ -34,7 +34,7 @@ _FEWEST_DOCS = 2
 _PRIOR_DF = 4.0
 
 
-# Which evaluation results of two runs stand against each other, and the scores by document that belong to them.
+# Which evaluation results of two runs are compared, and the scores by document that belong to them.
 
 _AGREES = 1e-6
 
@@ -185,7 +185,7 @@ class Pair(Struct, frozen=True):
 
 
 def compare_all(bases: Sequence[Run], cand: Run) -> tuple[Pair, ...]:
-    """Test every metric against all baselines that have it: how far these lie apart is measured, not assumed.
+    """Test every metric against all baselines that have it: how far these differ is measured, not assumed.
 
     They come in the order of the base, and those that training logged last.
     """
@@ -229,7 +229,7 @@ def _corrected(pairs: list[Pair]) -> tuple[Pair, ...]:
 
 
 def _settings(pair: Pair, found: Sequence[Pair]) -> Compared:
-    """How two evaluations differ, and those of the members of a group."""
+    """How two evaluations differ, and how the members of a group do."""
     if not (members_of(pair.base) or members_of(pair.cand)):
         return pair.settings
     by_task = {p.key[0]: p.settings for p in found}
@@ -237,7 +237,7 @@ def _settings(pair: Pair, found: Sequence[Pair]) -> Compared:
 
 
 def _members(pairs: Sequence[Pair]) -> set[Key]:
-    """Metrics of tasks that the same metric of a comparable group stands for; of nested groups the outermost."""
+    """Metrics of tasks that the same metric of a comparable group covers; of nested groups the outermost."""
     tested = [p for p in pairs if p.comparable and p.tested is not None and members_of(p.base)]
     inside = {p.key: {(task, *p.key[1:]) for task in members_of(p.base)} for p in tested}
     nested = {a for a, own in inside.items() for b, other in inside.items() if a != b and own < other}
@@ -277,7 +277,7 @@ def identical(pairs: Sequence[Pair], fewest: int = 10) -> bool:
     return named and len(pairs) >= fewest and all(p.delta == 0 for p in pairs)
 
 
-# One result against those of several baselines: the spread between equal runs is part of the error.
+# One result against several baselines: the spread between equal runs is part of the error.
 
 
 def against_spread(found: Sequence[tuple[float, Tested]], value: float) -> Tested:

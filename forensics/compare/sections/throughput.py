@@ -210,7 +210,7 @@ def is_rate(series: Series) -> bool:
 
 
 def printed_unit(series: Series) -> str:
-    """Give the unit in which a median is told, as the metric is printed."""
+    """Give the unit of a median, as the metric is printed."""
     unit = series.clock.unit
     if unit == "flop":
         return f"{series.clock.name}"
@@ -287,7 +287,7 @@ def notes_of(
 SECTION = SectionKind("throughput", 0, compare)
 
 
-# One candidate against several baseline runs: how far identical runs lie apart is measured, not assumed.
+# One candidate against several baseline runs: how far identical runs differ is measured, not assumed.
 
 
 def decide_all(found: Sequence[Estimate], policy: Policy, *, noise_given: bool) -> Decision:
@@ -323,7 +323,7 @@ def estimate_over_intervals(base: Steady, cand: Steady, series: tuple[Series, Se
 
     The mean of a log differs from the log of a mean by half the variance, and a mean over many steps may hold pauses.
     So where one run logs more rarely, the other is averaged to the same interval as well, without and with its pauses,
-    and of the three the one with the smallest change is told.
+    and the smallest of the three changes is reported.
     """
     first, second, multimodal = sides_of(base, cand)
     if min(len(first.logs), len(second.logs)) < FEWEST:

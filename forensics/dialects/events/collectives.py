@@ -3,7 +3,7 @@
 Lines of a watchdog, a fingerprint or a desync report name a collective. `nccl:_all_gather_base`, `ALLGATHER` and
 `_ALLGATHER_BASE` are all_gather; other spellings are rows of `collectives.tsv`.
 
-The rank is global: that of the line's own tag. `[Rank 3]` in the message is a place in its group and stays in `attrs`.
+The rank is global: from the line's own tag. `[Rank 3]` in the message is a place in its group and stays in `attrs`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Failure blocks of torchrun and the stack of a failed collective: records of several lines, one event each.
 
-An agent prints a block for each worker that failed, with its global and local rank, exit code, signal, process id,
-host and a time in whole seconds; the one that it saw first stands under `Root Cause`. A worker that ended with 0 has
-none.
+An agent prints a block for each worker that failed, with its global and local rank, exit code, signal, process id, host
+and a time in whole seconds; the one that it saw first is under `Root Cause`. A worker that ended with 0 has none.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ BLOCK = r"^\W*rank\s*: \d{1,7} \(local_rank: \d+\)"
 #: The code of a failure block.
 FAILURE = "elastic-failure"
 STACK = "Stack trace of the failed collective"
-#: One of these stands in every line that `records` looks for.
+#: One of these is in every line that `records` looks for.
 NEEDLES = (" (local_rank: ", STACK)
 _HEADS = lazily(f"{BLOCK}|{STACK}")
 _RANK = lazily(r"^\W*rank\s*: (?P<rank>\d{1,7}) \(local_rank: (?P<local_rank>\d{1,7})\)")

@@ -51,7 +51,7 @@ class Flood(Struct, frozen=True):
 
 
 def joined(parts: Iterable[Flood]) -> Flood:
-    """The hits of a file from those of its parts, which are in order and one or more."""
+    """The hits of a file from its parts' hits, which are in order and one or more."""
     several = list(parts)
     every = [hit for part in several for hit in part.kept]
     if len(several) == 1 or len(every) <= FIRST_KEPT:

@@ -1,7 +1,7 @@
 """Lines of a log's head that come again further down: a process of the same program began anew in the same file.
 
-Only the fact is told, one event (`head-again`) for each such line with its number in the head; whether it is a restart
-is decided where all stores of the run are known.
+Only the fact is reported, one event (`head-again`) for each such line with its number in the head; whether it is a
+restart is decided where all stores of the run are known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: The head: so many bytes at most, of which so many lines are looked for.
 _HEAD_BYTES, _LINES = 8192, 4
-#: So often each of them is told.
+#: Each of them is reported so often.
 MOST = 1000
 #: A time and what stands around it, also as the first field of a JSON line; two words; a fraction, as records of a loss
 #: have.
@@ -32,7 +32,7 @@ _FRACTION = lazily(rb"\d\.\d|\d/\d|\d%")
 _ERRORS = (b"Traceback (most recent call last)", b") local_rank: ", b" (local_rank: ")
 #: Nor is what a step says of numbers that it lost.
 _LOST = lazily(rb"(?i)\b(?:nan|inf)\b|non-?finite")
-#: A warning of Python stands on two lines, of which the second, its source, is no sign of its own.
+#: A Python warning takes two lines; the second, its source line, is no sign of its own.
 _WARNS = lazily(rb":\d+: \w*Warning: ")
 _LEAST_BYTES = 12
 
@@ -48,7 +48,7 @@ class Heads(Struct):
         self.counts = [0] * len(self.counts)
 
     def feed(self, cut: Cut) -> list[dict[str, Any]]:
-        """Give the places of a block at which a line of the head stands again, as rows of events."""
+        """Give the places of a block at which a line of the head comes again, as rows of events."""
         data, skip = cut.data, 0
         if self._lines is None:
             head = data[:_HEAD_BYTES]
@@ -75,7 +75,7 @@ class Heads(Struct):
 def _head_of(head: bytes) -> tuple[tuple[bytes, ...], int]:
     """The first telling lines of a file, up to its first record or the first that comes again; and where they end.
 
-    A line that comes again within the head itself is none of them where there are others: one process prints it twice.
+    A line that comes again within the head itself does not count where there are others: one process prints it twice.
     """
     every: list[tuple[bytes, int]] = []
     at, warned = 0, False

@@ -1,7 +1,7 @@
 """What the last line of a log says of a whole program: that it is done, what time it took, what it saved in the end.
 
-The same words further up speak of a part. The line is read without what a logger prints before a message (a time, a
-level, a module) and without its ornament; where they came several times before, they speak of a part of it, too.
+The same words further up are about a part. The line is read without what a logger prints before a message (a time, a
+level, a module) and without its ornament; where they came several times before, they are about a part of it, too.
 """
 
 from __future__ import annotations

@@ -31,13 +31,13 @@ _CHECKED = 2_000
 _STAMP_CHARS = 160
 #: A longer line is looked at up to here.
 _LINE_CHARS = 20_000
-#: PyTorch's own tag of the global rank, wherever it stands: harnesses put words of their own before it.
+#: PyTorch's own tag of the global rank, wherever it is: harnesses put words of their own before it.
 _RANK_TAG = r"\[rank(\d{1,7})\]:"
 
 
 @cache
 def stems() -> tuple[str, ...]:
-    """Short literals that stand in most lines that may hold a signature, from `stems.json`; one serves many of them.
+    """Short literals that are in most lines that may hold a signature, from `stems.json`; one serves many of them.
 
     All lines of a log are searched for these in one pass, so they are rare in ordinary output.
     """
@@ -46,7 +46,7 @@ def stems() -> tuple[str, ...]:
 
 @cache
 def literals() -> tuple[str, ...]:
-    """The stems, and every needle that none of them stands in: a row of the table needs no stem of its own."""
+    """The stems, and every needle that contains none of them: a row of the table needs no stem of its own."""
     needles = pl.Series([*_numbers_of()])
     bare = needles.filter(~needles.str.contains_any(pl.Series(stems()).implode()))
     return (*stems(), *bare.to_list())
@@ -135,7 +135,7 @@ class Scanner:
                 last.append((Hit(row["seq"], row["byte"], row["rank"]), self._event(number, row)))
 
     def _hit(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows in which a signature stands; where its pattern looks ahead, Python's engine searches."""
+        """The rows that contain a signature; where its pattern looks ahead, Python's engine searches."""
         signature = self._signatures[number]
         if "(?!" in signature.pattern:
             texts: list[str] = rows["text"].to_list()

@@ -50,7 +50,7 @@ _CELL = lazily(
 )
 _INPUT = lazily(r"^(?P<file>Cell In ?\[\d{1,6}\]), line (?P<line>\d{1,9})(?P<function>)$")
 _ARROW = lazily(r"^(?:-+>|[│|] +❱) ?(?P<line>\d{1,9})(?: │)? +(?P<code>.*?)[ │|]*$")
-#: Names that are exceptions wherever they stand, also where frames are missing.
+#: Names that are exceptions wherever they occur, also where frames are missing.
 _KNOWN = lazily(
     r"^(?P<exc>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning|Failure|Unsupported|Timeout|Iteration"
     r"|Expired|Died|Canceled|Cancelled|Group)|(?:[a-z_]\w*\.)+[A-Z]\w*|KeyboardInterrupt|SystemExit|[A-Z]\w*Err)"
@@ -69,19 +69,19 @@ _IGNORED = lazily(rb"Exception ignored (?:in|on|while)|--- Logging error ---")
 #: TorchScript's own stack, which is a part of the message above it (PyTorch 1.3, torch/csrc/jit).
 _SCRIPTED = lazily(rb"^The above operation failed in interpreter\b")
 _ASIDE = lazily(rb"Exception in thread|Error in atexit|exception was never retrieved|Exception in Tkinter")
-#: The outermost frame of a thread, where other lines stand between its announcement and the head.
+#: The outermost frame of a thread, where other lines are between its announcement and the head.
 _THREAD = lazily(r'File "[^"]*threading\.py", line \d+, in _bootstrap')
 #: Whose traceback it is, where all ranks print that of the one that failed (torch.distributed.checkpoint).
 _WHOSE = lazily(r"Traceback \(most recent call last\): \(RANK (?P<rank>\d{1,7})\)")
 _HANDLING = "During handling of the above exception"
 _CHAIN = (_HANDLING, "The above exception was the direct cause")
-#: Words that a launcher or a bar left before a head: the rank that stands directly before it speaks.
+#: Words that a launcher or a bar left before a head: the rank directly before it speaks.
 _SPEAKER = lazily(r"\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?$")
-#: Functions by which a program is entered: what reaches them ends it, however it is printed.
+#: Functions that enter a program: what reaches them ends it, however it is printed.
 _OUTERMOST, _CELLS = "<module>", "<cell line: "
 _ENTRIES = frozenset((_OUTERMOST, "main", "_main"))
 #: Folders of code that is not the program's own.
-#: The number of no line: 0 is that of the first, and a head that is missing stands before it.
+#: The number of no line: the first line is 0, and a missing head comes before it.
 _BEFORE = -2
 #: A message is over after so many lines.
 _MESSAGE_LINES = 12

@@ -20,7 +20,7 @@ from forensics.patterns import lazily
 _WHOLE: Mapping[str, str] = {begins: whole for begins, whole, _ in table_rows("forensics.dialects", "wrapped.tsv")}
 #: A line of this file of PyTorch may have been broken before the words above.
 _SPEAKER = "GroupNCCL.cpp:"
-#: One of these stands in every line that may be mended.
+#: One of these is in every line that may be mended.
 NEEDLES = (_SPEAKER, *_WHOLE)
 _BEGINS = lazily("|".join(re.escape(words).replace(r"\ ", " ") for words in NEEDLES))
 _RULES = tuple((words, lazily(pattern)) for words, pattern in _WHOLE.items())

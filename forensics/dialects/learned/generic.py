@@ -52,7 +52,7 @@ _SPEAKER = lazily(
     r"(?i)(?:^|[\[(|,;{\x01]|:\d\d(?:[.,]\d{1,9})?Z?\]?|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG))"
     r" ?\"?rank\"?(?:[ =_]|: ?)?(\d{1,6})\b"
 )
-#: The same anywhere in a line, where the numbers are those of ranks.
+#: The same anywhere in a line, where the numbers are the ranks'.
 _NUMBERED = lazily(r"(?i)(?:^|[\s(\[|,])\"?(?:(?:global|world|mpi|dist|process)_)?rank\"?(?:[ =_]|: ?)(\d{1,6})\b")
 #: A number whose point parts thousands, one with its decimals behind a comma, and one with them behind a point.
 _THOUSANDS = lazily(r"(?<![\w.,])([1-9]\d{0,2})\.(\d{3})(?![\w.]|,\d{3})")
@@ -63,9 +63,9 @@ _GLUED = lazily(r"(?<![\w.+/:\\-])([A-Za-z]{1,3})(\d{1,9})(?=[\s,:;|)\]]|$)")
 _HELD_OUT = "\x05"
 #: Marks a key whose number has a maximum beside it; a printed key may end with a slash, and with none of these.
 _OVER = NUMBER
-#: Keys of a line in order → where it stands in the sample, and its numbers.
+#: Keys of a line in order → where it is in the sample, and its numbers.
 _Groups = dict[tuple[str, ...], list[tuple[int, tuple[Slot, ...]]]]
-#: The keys of alike lines, where they stand in the sample, and their numbers.
+#: The keys of alike lines, where they are in the sample, and their numbers.
 _Group = tuple[tuple[str, ...], list[int], list[tuple[Slot, ...]]]
 #: All of something, in percent.
 _WHOLE = 100
@@ -76,7 +76,7 @@ _MIN_EVALUATIONS = 2
 _EXCERPT_LINES = 12
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 24, 48, 2000
 _MAX_HOMES = 64
-#: Above each title stands a time, a level and a module, at most.
+#: Above each title there may be a time, a level and a module.
 _MAX_TITLE = 120
 _TITLES = ("title_of_evaluation", "title_of_training")
 _COUNTERS = frozenset({"step", "iter", "epoch"})
@@ -140,9 +140,9 @@ def _evaluations_first(found: list[Family]) -> list[Family]:
 
 
 def _with_lone_time(found: list[Family]) -> list[Family]:
-    """Mark the only time in seconds that the records print as that of a step, by whatever name, where it is no clock.
+    """Mark the only time in seconds that the records print as a step's time, by whatever name, where it is no clock.
 
-    A time of an evaluation, one that is still to come (it only falls) and a wait are none.
+    A time of an evaluation, one that is still to come (it only falls) and a wait do not count.
     """
     own = [one for one in found if one.is_metric and not one.held_out]
     times = [
@@ -168,7 +168,7 @@ def _sections(lines: Sequence[str], titles: Sequence[int], repeats: int) -> Iter
 
 
 def _titles(lines: Sequence[str], shapes: Sequence[str]) -> list[int]:
-    """Where the titles of what is measured in training or in an evaluation stand."""
+    """Where the titles of what is measured in training or in an evaluation are."""
     short = [(at, shapes[at]) for at, line in enumerate(lines) if len(line) <= _MAX_TITLE]
     alike = {shape for _, shape in short if not shape.endswith("0")}  # few make a log
     named = {shape for shape in alike if any(stands_for(title, shape) for title in _TITLES)}
@@ -214,7 +214,7 @@ def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int
 
 
 def _are_ranks(numbers: Iterable[float]) -> bool:
-    """Whether numbers are those of the ranks of a job: two at least, all from 0 on."""
+    """Whether numbers are the ranks of a job: two at least, all from 0 on."""
     known = {*numbers}
     return len(known) > 1 and known == {*range(len(known))}
 
@@ -265,7 +265,7 @@ def _is_held_out(family: Family) -> bool:
 
 
 def _is_evaluation(signature: tuple[str, ...]) -> bool:
-    """Whether the keys of a line are those of an evaluation at a step."""
+    """Whether the keys of a line belong to an evaluation at a step."""
     metrics = (key for key in signature if stands_for("printed_metric", key))
     held_out = _HELD_OUT in signature or any(stands_for("printed_evaluation", key) for key in metrics)
     return held_out and any(map(_names_a_step, signature))
@@ -322,7 +322,8 @@ def _read(line: str, row: tuple[Slot, ...]) -> tuple[str, ...]:
 def _once(signature: tuple[str, ...]) -> tuple[str, ...]:
     """The keys of a line; where few of them stand twice (`best test acc` … `test acc`) beside a loss, the others.
 
-    A counter that begins the line counts it, though that of the best stands behind: `(best 0.3 at epoch 4)`.
+    A counter at the start of the line counts it, even if the counter of the best record follows: `(best 0.3 at epoch
+    4)`.
     """
     twice = {key for key, count in Counter(signature).items() if count > 1}
     head = [key for key in signature[:1] if key in twice and _counts(key)]
@@ -430,7 +431,7 @@ def _family(
 
 
 def _speaks(column: Column) -> bool:
-    """Whether the numbers of a column are those of who printed each line."""
+    """Whether the numbers of a column say who printed each line."""
     return all(_SPEAKER.search(c.before + c.text) for c in column.cells) or _are_ranks(column.values)
 
 

@@ -1,8 +1,8 @@
 """Tables whose names stand once, in a header row: `| step | loss |`, `epoch  train_loss  accuracy` or `step;loss`.
 
-Bars may be those that rich and others draw boxes with, of a header other ones than those of its rows. A header may take
-two lines between bars (`Mini-batch` above `Loss`), and rows may begin with a word that says on which data they measure,
-above which the header has a word, too. Of a list in a cell the first number is read.
+Bars may be box-drawing characters, as rich and others print them, of a header other ones than of its rows. A header may
+take two lines between bars (`Mini-batch` above `Loss`), and rows may begin with a word that says on which data they
+measure, above which the header has a word, too. Of a list in a cell the first number is read.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _told(rows: Sequence[Sequence[str]], i: int) -> list[str]:
 
 
 def _between(line: str) -> str:
-    """What stands between the cells of every row: one that is NaN throughout has no decimal point."""
+    """The text between the cells of every row: one that is NaN throughout has no decimal point."""
     return next((mark for mark in f"{_BARS}\t" if mark in line), " ")
 
 

@@ -52,7 +52,7 @@ _WHOLE = 100
 
 
 def nameless(lines: Sequence[str]) -> Iterator[Family]:
-    """The family of lines without a name in which a counter and a loss stand, by the number of their cells."""
+    """The family of lines without a name that have a counter and a loss, by the number of their cells."""
     rows: dict[tuple[int, str], list[list[str]]] = {}
     for line in lines:
         if len(line) <= _MOST_CHARS and _ROW.fullmatch(line):
@@ -144,7 +144,7 @@ def _begins_anew(values: Sequence[float]) -> bool:
 
 
 def _is_unnamed(cell: Slot) -> bool:
-    """Whether no name stands before a number, or one that says only on which data."""
+    """Whether no name precedes a number, or one that says only on which data."""
     return not cell.key or stands_for("names_a_split_only", cell.key)
 
 
@@ -176,7 +176,7 @@ def _is_loss(column: Column) -> bool:
 
 
 def _stays(columns: Sequence[Column]) -> bool:
-    """Whether a loss that does not fall stands before a gradient norm: a rate is smooth, and a score is a share."""
+    """Whether a loss that does not fall precedes a gradient norm: a rate is smooth, and a score is a share."""
     if len(columns) != _NAMED or not all(map(isfinite, (*columns[1].values, *columns[2].values))):
         return False
     values = columns[1].values
@@ -186,7 +186,7 @@ def _stays(columns: Sequence[Column]) -> bool:
 
 
 def _jitters(column: Column) -> bool:
-    """Whether the numbers are positive and go up and down as those of a gradient norm do, and are no shares."""
+    """Whether the numbers are positive and go up and down as a gradient norm does, and are no shares."""
     values = column.values
     if min(values) <= 0 or median_of(values) > _MOST_NORM or len({*values}) < len(values) // 2:
         return False

@@ -1,7 +1,7 @@
 """What the columns of a family of lines count: the step, the batch within an epoch, or the epoch.
 
-The names say what a column may be, and the numbers whether it is that: a counter grows, and starts again where a run,
-a fold or an epoch does.
+The names say what a column may be, and the numbers whether it is: a counter grows, and starts again where a run, a fold
+or an epoch does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Leaves of a JSON document, a Python `repr` or a call such as `Namespace(a=1)`, with dotted paths and offsets.
 
-One tolerant walk for all three, without recursion: nothing is evaluated. What stands before damage is given; whether
-the outermost bracket was closed, and where, is told at the end.
+One tolerant walk for all three, without recursion: nothing is evaluated. The part before damage is given; whether the
+outermost bracket was closed, and where, is known at the end.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Leaf(Struct, frozen=True):
 
 
 class Walk(Struct):
-    """Where a walk stands; `end` is the offset behind the outermost closing bracket, -1 while it is open."""
+    """The state of a walk; `end` is the offset behind the outermost closing bracket, -1 while it is open."""
 
     end: int = -1
     last: int = 0

@@ -48,7 +48,7 @@ def of_epochs(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_batches_if_any(frame: pl.DataFrame) -> pl.DataFrame:
-    """Count batches where lines stand inside of an epoch, else epochs."""
+    """Count batches where lines are inside of an epoch, else epochs."""
     inside = (frame["meaning"] == "metrics") & (frame["iter"] < frame["iters"])
     return of_batches(frame, first=1) if inside.any() else of_epochs(frame)
 
@@ -62,7 +62,7 @@ def of_own_counter(frame: pl.DataFrame) -> pl.DataFrame:
 def of_bar(frame: pl.DataFrame) -> pl.DataFrame:
     """Give each step-less metrics or end row the training bar's count beside it, else epoch x total / epochs.
 
-    A bar has no name, and evaluation draws one of its own, so the training bar is told by its total: its count moves
+    A bar has no name, and evaluation draws one of its own, so the training bar is found by its total: its count moves
     from one record to the next. The frame drawn before a record may be some updates old, as a bar is drawn ten times a
     second at most, and the bar is mostly redrawn after the record; of the two, the one whose counts advance more evenly
     from record to record is believed. A log that keeps the last frame of a bar alone, as W&B's output.log, has that
@@ -119,7 +119,7 @@ def _training_totals(before: pl.DataFrame) -> list[int]:
 def of_boxes(frame: pl.DataFrame) -> pl.DataFrame:
     """Give each row of a printed table the step that one row of it prints; a row without one takes the last before it.
 
-    Rows of one table stand on lines that follow one another, or around the heading of a section.
+    Rows of one table are on consecutive lines, or around the heading of a section.
     """
     table = (pl.col("line").diff() > _HEADED).fill_null(value=False).cum_sum()
     beside = pl.col("step").drop_nulls().first().over(table)

@@ -105,7 +105,7 @@ def _lines(name: str, row: Table, parts: Mapping[str, str], names: Mapping[str, 
     if "each" not in row:
         yield Line(meaning, needle, pattern, names=own, **rest)
     for key, known in _names(row.get("each", {})).items():
-        group = _BETWEEN.sub("_", key).strip("_")  # the printed name, by which series are told apart
+        group = _BETWEEN.sub("_", key).strip("_")  # the printed name, which tells series apart
         exact = pattern.replace("{key}", _META.sub(r"\\\g<0>", key)).replace("(?P<value>", f"(?P<{group}>")
         yield Line(meaning, needle.replace("{key}", key), exact, names={**own, group: known}, **rest)
 

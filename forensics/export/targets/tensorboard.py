@@ -1,9 +1,9 @@
 """TensorBoard event files, written with tensorboard's own record writer and message classes.
 
 One sub-directory per source, rank and attempt. Steps are kept as they are and wall times as 64-bit seconds (exact to
-240 ns); a point without a step is numbered behind the last, a point without a time stands at 0. A tag whose every value
-is a 32-bit float is written as `simple_value`, as trainers do; any other as a 64-bit tensor of the scalars plugin, so
-that no bit is lost. NaN and the infinities are kept. A null has no form here and is left out, and that is said.
+240 ns); a point without a step is numbered behind the last, a point without a time is at 0. A tag whose every value is
+a 32-bit float is written as `simple_value`, as trainers do; any other as a 64-bit tensor of the scalars plugin, so that
+no bit is lost. NaN and the infinities are kept. A null has no form here and is left out, and a note says so.
 """
 
 from __future__ import annotations

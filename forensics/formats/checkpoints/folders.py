@@ -1,4 +1,4 @@
-"""Checkpoint folders as they lie on disk: step and state by the names of files; weights are never read or unpickled.
+"""Checkpoint folders on disk: step and state by the names of files; weights are never read or unpickled.
 
 A pointer file (`latest`, `latest_checkpointed_iteration.txt`) is written when a save is done, so what it names was
 complete; so is a folder with the `.metadata` of a distributed checkpoint, which its writer adds last, and a file with a
@@ -43,7 +43,7 @@ _HDF5, _HDF5_ENDS = b"\x89HDF\r\n\x1a\n", {0: 40, 1: 44, 2: 28, 3: 28}
     emits=("checkpoints",),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """State the checkpoint that one file tells of; raises `NotMine` for text that merely has such a name."""
+    """State the checkpoint that one file belongs to; raises `NotMine` for text that merely has such a name."""
     del limits
     path = opened.source.path
     name = PurePosixPath(path).name

@@ -1,4 +1,4 @@
-"""JSON, YAML and TOML documents as settings: dotted key, value, line; what stands before damage is kept."""
+"""JSON, YAML and TOML documents as settings: dotted key, value, line; the part before damage is kept."""
 
 from __future__ import annotations
 

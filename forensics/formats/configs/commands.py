@@ -1,7 +1,7 @@
 """Commands in files: launch scripts, Slurm batch scripts, a saved command line, Hydra's overrides; options as settings.
 
 Nothing is run and no variable is filled in: an option whose value is `$NAME` is kept as written. Options of the
-launcher (torchrun, accelerate, deepspeed, srun) and of `#SBATCH` stand apart from those of the program.
+launcher (torchrun, accelerate, deepspeed, srun) and of `#SBATCH` are kept apart from the program's own.
 """
 
 from __future__ import annotations

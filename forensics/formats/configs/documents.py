@@ -3,7 +3,7 @@
 Read are Hugging Face's `config.json`, `generation_config.json` and `training_args.json`, DeepSpeed's JSON, Hydra's
 `.hydra/*.yaml`, W&B's `config.yaml` (its `{desc, value}` wrapping taken off) and a trainer's own files. A document that
 holds measurements, a trace or evaluation results is left to others. Nothing is constructed from YAML, aliases are not
-followed; secrets and persons are masked. What stands before damage is kept.
+followed; secrets and persons are masked. The part before damage is kept.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _format(name: str, parsed: Parsed) -> str:
     return f"settings ({name.rsplit('.', 1)[-1].replace('yml', 'yaml')})"
 
 
-# Whether a document is a configuration: by its name, and by what stands in it.
+# Whether a document is a configuration: by its name, and by its content.
 
 
 def is_config(path: str, parsed: Parsed) -> bool:

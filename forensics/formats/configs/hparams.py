@@ -1,7 +1,7 @@
 """`hparams.yaml` of Lightning's loggers: the arguments of the model, as facts with their lines.
 
 The writer tags what is no plain value with the Python type that it had; the tags are read as text, and nothing of the
-run's code is loaded. A cut file gives what stands before the cut.
+run's code is loaded. A cut file gives the part before the cut.
 """
 
 from __future__ import annotations

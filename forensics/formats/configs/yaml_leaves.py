@@ -1,7 +1,7 @@
 """The scalars of a YAML document with their dotted paths and lines, from parser events: nothing is constructed.
 
 Tags such as `!!python/object` name the type of what was written; they are read as text. Anchors are not followed, so a
-document cannot grow. The parser gives events as it goes: what stands before damage is kept.
+document cannot grow. The parser gives events as it goes: the part before damage is kept.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Level(Struct):
 def leaves(text: str) -> Iterator[Leaf]:
     """Scalars in the order of the document.
 
-    Raises `InputError` at the first place that is no YAML, after all that stands before it was given.
+    Raises `InputError` at the first place that is no YAML, after all before it was given.
     """
     yaml: Any = import_module("yaml")  # it has no types, and only a run with such a file needs it
     levels: list[_Level] = []

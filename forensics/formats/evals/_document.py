@@ -40,7 +40,7 @@ def as_object(cell: object) -> Object:
 
 
 def parsed(data: bytes, under: str) -> Document:
-    """Read a document whose tasks stand under one key, or the whole tasks of one that is cut."""
+    """Read a document whose tasks are under one key, or the whole tasks of a cut one."""
     whole, lost_bytes, why = as_object(None), 0, ""
     try:
         whole = as_object(loads(data))

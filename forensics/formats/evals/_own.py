@@ -1,4 +1,4 @@
-"""Rows of results in a layout that no program of its own has: what is said of each score beside it, and in its path."""
+"""Rows of results in a layout that no program of its own has: the statements beside each score, and in its path."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def own_rows(scores: Sequence[Scored], path: str, where: Offsets, *, strict: boo
 
 
 def row_of(one: Scored, path: str, at: tuple[int, int | None, int | None], by_name: str = "") -> EvalRow:
-    """Give a row; the step is that of the weights that were evaluated, else the one that is said, else the path's."""
+    """Give a row; the step is taken from the evaluated weights, else from the file, else from the path."""
     model = text_of(one.said(_MODELS))
     stated = whole(one.said(_STEPS))
     evaluated = step_in([model]) if model is not None else None
@@ -81,12 +81,12 @@ def _count(one: Scored) -> int | None:
 
 
 def trains(scores: Sequence[Scored]) -> bool:
-    """Whether what stands beside the scores is a record of training."""
+    """Whether the values beside the scores are a record of training."""
     return any(not _TRAINS.isdisjoint(one.around) for one in scores[:1])
 
 
 def identifies(scores: Sequence[Scored], path: str = "") -> bool:
-    """Whether a task or a number of documents stands beside the scores, or weights where the path says evaluation."""
+    """Whether a task or a number of documents is beside the scores, or weights where the path says evaluation."""
     names = (*TASKS, *COUNTS, *(_MODELS if stands_for("path_of_evaluations", path) else ()))
     return any(one.said(names) is not None for one in scores)
 

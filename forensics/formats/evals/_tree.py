@@ -1,8 +1,8 @@
-"""Scores in a document of any layout: of which task each is, and everything that is said beside it.
+"""Scores in a document of any layout: the task of each, and everything stated beside it.
 
 A score is a number under the name of one (`accuracy`, `gsm8k_acc`), under `value` beside a `metric`, or in a table of
 tasks whose own key is the name (`{"accuracy": {"gsm8k": 0.6}}`). Its task is what a field beside or above it says, else
-the keys that lead to it. What stands beside it and above it, and in objects there that hold no score, is a setting.
+the keys that lead to it. Values beside it and above it, and in objects there that hold no score, are settings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_SETTINGS = 100
 TASKS = keys_of("task_of_result")
 METRICS = keys_of("metric_of_result")
 _VALUES = keys_of("value_of_result")
-#: Keys that say where results are, not of what, unless they stand beside tasks.
+#: Keys that say where results are, not of what, unless they are beside tasks.
 _SUMMARIES = frozenset(keys_of("summary_of_results"))
 #: Keys that say where results are, not of what.
 _CONTAINERS = frozenset(keys_of("container_of_results"))
@@ -41,7 +41,7 @@ COUNTS = keys_of("documents_of_result")
 
 
 class Scored(Struct, frozen=True):
-    """One score: where it stands, its task and metric, its error, and what is said beside it, the nearest last."""
+    """One score: its place, task, metric and error, and what is stated beside it, the nearest last."""
 
     path: Path
     task: str
@@ -51,7 +51,7 @@ class Scored(Struct, frozen=True):
     around: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def said(self, names: Sequence[str]) -> object:
-        """The value of the first of these names that is said, the nearest one; None where none is."""
+        """The nearest value of the first of these names that has one; None where none is."""
         near = {key.rpartition(".")[2].lower(): cell for key, cell in self.around.items()}
         return next((near[name] for name in names if near.get(name) is not None), None)
 

@@ -1,7 +1,7 @@
 """Results of lighteval: `config_general`, and tasks named `suite|task|shots` with their metrics.
 
-The number of few-shot examples stands in the name of the task, its version and settings under the name without it; the
-task `all` is the mean of the others. The details of single documents are in Parquet files and are not read.
+The number of few-shot examples is in the name of the task, its version and settings under the name without it; the task
+`all` is the mean of the others. The details of single documents are in Parquet files and are not read.
 """
 
 from __future__ import annotations

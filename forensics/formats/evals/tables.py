@@ -1,8 +1,8 @@
 """Tables of evaluation results, as delimited text or JSON lines: a row for each task, checkpoint or model.
 
 A delimited table has columns for the task, the metric and its value, or a column for each metric; OpenCompass has one
-for each model. JSON lines have one object of any layout per line (`eval_results.py`). What stands in the other columns
-is a setting of the row. Records of training, with a loss or a learning rate beside, are metrics and left to others.
+for each model. JSON lines have one object of any layout per line (`eval_results.py`). The other columns are settings of
+the row. Records of training, with a loss or a learning rate beside, are metrics and left to others.
 """
 
 from __future__ import annotations

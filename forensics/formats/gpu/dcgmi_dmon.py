@@ -117,7 +117,7 @@ def _row(text: str, header: _Header, at: At, rows: MetricRows) -> bool:
 
 
 def _time(parts: Sequence[str]) -> int | None:
-    """Date and time of a row; a time without its date is none."""
+    """Date and time of a row; a time without its date does not count."""
     try:
         when = datetime.strptime(" ".join(parts), "%Y%m%d %H:%M:%S").replace(tzinfo=UTC)
     except ValueError:

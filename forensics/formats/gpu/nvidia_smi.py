@@ -1,8 +1,8 @@
 """Logs of `nvidia-smi --query-gpu=… --format=csv -l`: one row for each GPU at each time, with or without a header.
 
-Units stand in the cells, in the header, or nowhere. The number of a GPU is part of the name (`gpu.0.memory.used`) and
-never a rank: `rank` is null, because the log speaks of a machine. Without an index or an id of the device, rows
-at most 20 ms apart are one look at all GPUs, numbered in order. Without a header a column is known by its unit only
+Units are in the cells, in the header, or nowhere. The number of a GPU is part of the name (`gpu.0.memory.used`) and
+never a rank: `rank` is null, because the log is about a machine. Without an index or an id of the device, rows at most
+20 ms apart are one look at all GPUs, numbered in order. Without a header a column is known by its unit only
 (`gpu.0.column_4_mib`); what it measures is not guessed. `[N/A]` was not measured and gives no row, any other word in
 brackets (`[Unknown Error]`, `[GPU requires reset]`) a null. Times have no zone and are read as UTC.
 """
@@ -49,7 +49,7 @@ _SAMPLE_BYTES, _SAMPLE_ROWS, _COLUMNS, _DEVICES, _HEADER_CHARS = 8192, 20, 200, 
 
 
 class _Header(Struct, frozen=True):
-    """Names of the columns and their units, and which of them tell the device and the time."""
+    """Names of the columns and their units, and the columns of the device and the time."""
 
     names: tuple[str, ...]
     units: tuple[str, ...]

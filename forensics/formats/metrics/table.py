@@ -153,7 +153,7 @@ def _axis(rows: Sequence[Sequence[str]]) -> tuple[int, int | None] | None:
 
 
 def _header(cells: list[str], axis: tuple[int, int | None] | None = None) -> _Header | None:
-    """The meaning of a first line; None when it names no axis, or numbers stand in it.
+    """The meaning of a first line; None when it names no axis, or contains numbers.
 
     `axis`: the columns of its step and of its clock, whatever their names.
     """
@@ -164,7 +164,7 @@ def _header(cells: list[str], axis: tuple[int, int | None] | None = None) -> _He
         return None
     step, epoch, time = (first_of(names, wanted) for wanted in (STEPS, EPOCHS, TIMES))
     if step is None and epoch is None and (axis is not None or _counts(names[0].lower())):
-        step, clock = axis or (0, None)  # a script's own word for its axis stands first
+        step, clock = axis or (0, None)  # a script's own word for its axis is first
         time = clock if time is None else time
     if step is None and epoch is None:
         return None

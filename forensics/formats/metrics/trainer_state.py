@@ -1,10 +1,10 @@
-"""Hugging Face `trainer_state.json`: the logged history of a run, its progress, and the checkpoint it stands in.
+"""Hugging Face `trainer_state.json`: the logged history of a run, its progress, and the folder of its checkpoint.
 
 The trainer writes it at every save, so it ends with the last checkpoint, not with the crash. By default its log filter
 replaces a non-finite loss by zero: a loss of exactly 0 beside a NaN gradient norm is marked as filtered by the writer.
 A record without a step, as callbacks of one's own append it, has the step of the record before it as `gstep`. Every
-checkpoint repeats the history before it: each file is read whole, and `case.joined` tells the copies apart.
-A file that was cut is read record by record as far as it goes.
+checkpoint repeats the history before it: each file is read whole, and `case.joined` tells the copies apart. A file that
+was cut is read record by record as far as it goes.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _facts(state: Mapping[str, object], out: Out) -> None:
 
 
 def _checkpoint(path: str, out: Out, *, broken: bool) -> bool:
-    """State the checkpoint folder that the file stands in, if it stands in one."""
+    """State the checkpoint folder that contains the file, if one does."""
     found = named(path)
     if found is None or not found.has_place or found.path == path:
         return False

@@ -76,7 +76,7 @@ _KEYS = (b"collective_seq_id", b"seq_id", b"pg_config", b"profiling_name", b"pg_
 class Document(Struct, frozen=True):
     """What a dump holds; `damage` says why a part is missing, `good_bytes` is where it was understood to.
 
-    `malformed` counts what stands among the entries and is none, `flaws` is what was damaged in a pickle.
+    `malformed` counts what is no entry among the entries, `flaws` is the damage found in a pickle.
     """
 
     top: Mapping[str, Any]
@@ -149,7 +149,7 @@ def _json(data: bytes, limits: Limits) -> Document:
 
 
 def _fields_before(data: bytes, begin: int) -> dict[str, Any]:
-    """The fields of the document that stand before its entries, such as the groups and their members."""
+    """The fields of the document before its entries, such as the groups and their members."""
     head = data[: max(data.rfind(b'"entries"', 0, begin), 0)].rstrip(b" \t\r\n,")
     return object_of(head + b"}") or {}
 

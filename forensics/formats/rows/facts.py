@@ -12,7 +12,7 @@ from forensics.io.tolerant_json import dumps
 
 
 def write_facts(out: Out, rows: Iterable[tuple[str, object, str]], line: int | None = None) -> None:
-    """Hand facts (key, value, family) to the sink, those of the line that they stand on where it is given."""
+    """Hand facts (key, value, family) to the sink, with the line they come from where it is given."""
     if found := list(rows):
         keys, values, families = zip(*found, strict=True)
         texts = [dumps(value, compact=True).decode() for value in values]

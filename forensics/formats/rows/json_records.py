@@ -1,4 +1,4 @@
-"""Where the keys and records of a JSON document stand, so each number has a line; and what a cut one holds."""
+"""Where the keys and records of a JSON document are, so each number has a line; and what a cut one holds."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Places(Struct, frozen=True):
         return bisect_right(self.newlines, at) + 1
 
     def keys(self, record: int) -> Mapping[str, int]:
-        """Offsets of the keys of a record, those of nested objects left out; empty for a record that is not there."""
+        """Offsets of the keys of a record, without the keys of nested objects; empty for a record that is not there."""
         if record >= len(self.spans):
             return {}
         begin, end = self.spans[record]
@@ -219,7 +219,7 @@ class JsonLines(Struct):
                 self.out.issue(*wrong, byte=line.byte, line=line.number)
 
 
-#: What may stand between the records of a list.
+#: What may be between the records of a list.
 _BETWEEN = b" \t\r\n,[]\xef\xbb\xbf"
 
 

@@ -33,7 +33,7 @@ INT64 = range(-(1 << 63), 1 << 63)
 
 
 class At(NamedTuple):
-    """Where and when a record stands: everything that its metrics share."""
+    """Where and when a record was written: everything that its metrics share."""
 
     seq: int
     attempt: int = 0
@@ -47,7 +47,7 @@ class At(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where and when many records stand, as columns; `rank` is that of all."""
+    """Where and when many records were written, as columns; `rank` is the rank of all."""
 
     seq: pl.Series
     rank: int | None
@@ -200,7 +200,7 @@ class MetricRows(Struct):
     ) -> pl.DataFrame:
         """Give points by the numbers of their record and of their printed name, in the units of canonical names.
 
-        Without `record`, each point is one of its own.
+        Without `record`, each point is a record of its own.
         """
         import numpy as np  # noqa: PLC0415 - most files of a run are no tables of metrics
 

@@ -29,7 +29,7 @@ def masked(key: str, value: object) -> object:
 
 
 def is_secret(key: str) -> bool:
-    """Whether a key, or one that it stands under, names a secret, or the key a person."""
+    """Whether a key, or a key above it, names a secret, or the key a person."""
     parts = re.split(r"[./]", key[:1000].replace("-", "_"))
     if any(names_a_secret(part) or _ALSO.search(part) for part in parts):
         return True

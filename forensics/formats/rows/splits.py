@@ -1,7 +1,7 @@
-"""Which data a record speaks of, training or held-out, and where a held-out record stands among the training steps.
+"""Whether a record is about training or held-out data, and at which training step a held-out record belongs.
 
 Held-out metrics get a prefix (`val/loss`), so the two never make one series. OpenMMLab's loggers count validation
-apart: the older one by the iterations of the validation loader, the newer one by epochs. Their validation records stand
+apart: the older one by the iterations of the validation loader, the newer one by epochs. Their validation records are
 at the step of the training record before them. Where iterations begin anew with each epoch, `gstep` adds up the highest
 iteration of each epoch passed.
 """

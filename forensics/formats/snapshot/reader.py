@@ -2,8 +2,8 @@
 
 Every version from torch 1.13 on and torch_npu is read, in pickle protocols 2 to 5. Nothing is unpickled: opcodes are
 read one by one, only those that build plain data are known, and none is ever called. A file that is cut or damaged
-gives what stands before the damage, to the last whole event. Recorded events become the table `allocs`, the state at
-the end `segments` and `blocks`, stacks `stacks` and `frames`, the allocator's settings facts.
+gives the part before the damage, to the last whole event. Recorded events become the table `allocs`, the state at the
+end `segments` and `blocks`, stacks `stacks` and `frames`, the allocator's settings facts.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _told(found: Streamed, document: Mapping[str, object], state: StateRows) -> 
 
 
 def _after_traces(document: Mapping[str, object]) -> bool:
-    """Whether a cut file has all of its events: something stands behind them."""
+    """Whether a cut file has all of its events: something follows them."""
     keys = list(document)
     return "device_traces" in keys and "segments" in keys and keys[-1] != "device_traces"
 

@@ -1,8 +1,8 @@
 """Stacks of threads as text: py-spy, pystack, faulthandler, gdb's `thread apply all bt`, `/proc/<pid>/stack`.
 
 One file may hold several processes, or the sections of several ranks as the debug server of torch.distributed writes
-them; a rank that gave no answer, or whose process py-spy could not find, is an event. Locals and source text are
-passed over. A log in which stacks stand among other lines is no dump.
+them; a rank that gave no answer, or whose process py-spy could not find, is an event. Locals and source text are passed
+over. A log with stacks among other lines is no dump.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _FAULT_FRAME = lazily(r"^ {2}File \"(?P<file>[^\"]*)\", line (?P<line>\d+|\?+)(?
 _GDB_FRAME = lazily(r"^#(?P<number>\d+) +(?:0x[0-9a-fA-F]+ in )?(?P<function>\S.*?)(?: \((?P<rest>.*))?$")
 _GDB_PLACE = lazily(r"\) at (?P<file>\S+?):(?P<line>\d+)$|\) from (?P<lib>\S+)$")
 _KERNEL = lazily(r"^\[<[0-9a-fA-F]+>\] (?P<function>[\w.]+)(?:\+0x[0-9a-f]+/0x[0-9a-f]+)?(?: \[(?P<lib>\w+)\])?$")
-#: Lines that stand in a dump and say nothing of a thread.
+#: Lines of a dump that say nothing of a thread.
 _BESIDE = lazily(
     r"^(?:Python v\d|Fatal Python error: |Python runtime state: |Timeout \([\d:.]+\)!$|Extension modules: "
     r"|\[New LWP \d|\[Thread debugging|Using host libthread_db|\[Inferior |Detaching from |Attaching to "
@@ -68,7 +68,7 @@ _PY_FILE = lazily(r"\.pyx?$|^<")
 
 @ingester("stack_dump", version=1, sniff=Sniff(glob=_GLOBS, magic=_MAGICS), emits=("stack_frames", "events"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one dump; raises `NotMine` when no thread stands in its first lines, or most of them are others."""
+    """Read one dump; raises `NotMine` when no thread is in its first lines, or most of them are others."""
     if not _is_dump(opened.text_head(_HEAD_BYTES), opened.source.path.rsplit("/", 1)[-1].lower()):
         raise NotMine("no stacks")
     rows = StackRows(out, limits.batch_rows)

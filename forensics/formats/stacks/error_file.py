@@ -1,7 +1,7 @@
 """Error files of torchelastic (`error.json`): the exception that ended one worker, with its stack and its time.
 
-A worker writes one when its main function is recorded; the rank is that of the folder it stands in. The agent's file of
-a whole job has the same form.
+A worker writes one when its main function is recorded; the rank is that of its folder. The agent's file of a whole job
+has the same form.
 """
 
 from __future__ import annotations

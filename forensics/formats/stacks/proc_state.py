@@ -30,7 +30,7 @@ _KEPT = {"Name": "name", "Pid": "pid", "Threads": "threads", "wchan": "wchan", "
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one capture, of one process or of several.
 
-    Raises `NotMine` when no process state stands in its first lines.
+    Raises `NotMine` when no process state is in its first lines.
     """
     head = opened.text_head(_HEAD_BYTES)
     if _STATE.search(head) is None or _PID.search(head) is None or _LOCAL.search(head) is not None:

@@ -32,7 +32,7 @@ FLOOD = "hits between the first and the last ones were left out"
 PIECE_BYTES = 8 << 20
 #: The event of a rank that prints into a log of several ranks.
 PRINTS = "rank_prints"
-#: A rank as a logger's format writes it, between brackets or bars; `rank=16` of a matrix stands in no such place.
+#: A rank as a logger's format writes it, between brackets or bars; `rank=16` of a matrix is in no such place.
 _TAG = r"(?i)(?:\[|\| ?|\()(?:global_?)?rank[ _:=]{0,2}(\d{1,6})(?:\]| ?\||\))"
 #: Fewer lines than this say nothing of a format.
 _FEW = 3

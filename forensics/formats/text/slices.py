@@ -1,8 +1,8 @@
 """A large log in slices: each is read as the log that it is a part of, and what the others need of it is handed on.
 
-A slice begins at a line near which no traceback, failure block or broken message stands, so none goes over its begin.
-Of what stands before it, the head of the log and the megabyte before the slice are looked at: they tell the lines that
-a restart prints again, which lines count restarts, and the step of lines that print none.
+A slice begins at a line that is not near a traceback, a failure block or a broken message, so none crosses its begin.
+Of the text before it, the head of the log and the megabyte before the slice are looked at: they tell the lines that a
+restart prints again, which lines count restarts, and the step of lines that print none.
 """
 
 from __future__ import annotations

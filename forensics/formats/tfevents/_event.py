@@ -18,7 +18,7 @@ _DOUBLE = struct.Struct("<d")
 _FLOAT = struct.Struct("<f")
 _STRING_TENSOR = 7
 _BFLOAT16, _HALF = 14, 19
-#: dtype → how one element stands in `tensor_content`
+#: dtype → how one element is written in `tensor_content`
 _PACKED = {
     1: struct.Struct("<f"),
     2: struct.Struct("<d"),

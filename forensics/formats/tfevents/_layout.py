@@ -1,4 +1,4 @@
-"""Where the numbers of one payload stand: learned once from its wire format, then true of all that differ only there.
+"""Where the numbers of one payload are: learned once from its wire format, then true of all that differ only there.
 
 A layout exists for an event of a time, a step and scalar values; everything else is read field by field. Field numbers
 are those of tensorboard's `event.proto`, `summary.proto` and `tensor.proto`.
@@ -47,7 +47,7 @@ class Layout(Struct, frozen=True):
         return bytes(mask)
 
     def same_offsets(self, other: Layout) -> bool:
-        """Whether the numbers of both stand at the same offsets, whatever the tags are."""
+        """Whether the numbers of both are at the same offsets, whatever the tags are."""
         mine, its = ((o.size_bytes, o.wall, o.step, o.step_bytes) for o in (self, other))
         sizes = [[(p.at, p.size_bytes) for p in o.places] for o in (self, other)]
         return mine == its and sizes[0] == sizes[1]
@@ -103,7 +103,7 @@ def _place(data: bytes, begin: int, end: int) -> Place:
 
 
 def _tensor(data: bytes, begin: int, end: int) -> tuple[int, int]:
-    """Offset and size of the float of a tensor of rank 0 whose fields stand once."""
+    """Offset and size of the float of a tensor of rank 0 whose fields occur once."""
     found = {number: (kind, at, to) for number, kind, at, to in _once(data, begin, end)}
     kind, at, _ = found.pop(1, (VARINT, -1, -1))
     dtype = varint(data, at)[0] if kind == VARINT and at >= 0 else 0

@@ -21,7 +21,7 @@ class Batch(Struct, frozen=True):
     """Points in the order of their records, one array entry each.
 
     `tags` are numbers that `Tags` gave, `seq` and `byte` the number and offset of the record, `wall` unix seconds.
-    `marks` are session starts: k stands after the first k points.
+    `marks` are session starts: k comes after the first k points.
     """
 
     tags: NDArray[np.int32]

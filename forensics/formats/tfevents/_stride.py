@@ -24,7 +24,7 @@ from forensics.io.records.tfrecord import FRAME_BYTES, HEADER_BYTES, Chain
 _ROW_BYTES = 4_096
 _MOST_ROW_BYTES = 1 << 20
 _MOST_PERIOD = 4_096
-#: periods of which the whole is compared; a file without one must not cost more than reading it otherwise
+#: periods that are compared as a whole; a file without one must not cost more than reading it otherwise
 _TRIES = 16
 
 

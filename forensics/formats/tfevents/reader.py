@@ -39,7 +39,7 @@ _NOTES = ("hparams", "text")
 _TAGS = 100_000
 MOST_BYTES = 1 << 20
 _FAILURE = 2
-#: What stands below the header of a Markdown table of two columns, and a row of it.
+#: The text below the header of a Markdown table of two columns, and a row of it.
 _RULED = "|-|-|"
 _ROW = lazily(r"(?m)^\|([A-Za-z_][\w.-]*)\|([^|\n]*)\|")
 

@@ -1,8 +1,8 @@
 """Which events of a trace tell of the device's time: all but operators, Python frames, instants, flows and counters.
 
 Of operators and frames a few are marks that an analysis of the device reads by name: steps, the data loader's, and
-collectives on the host; of the calls of the runtime those that give the device no work are none. `Limits.device_only`
-leaves the others out.
+collectives on the host; calls of the runtime that give the device no work do not. `Limits.device_only` leaves the
+others out.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from forensics.formats.trace.calls import QUIET_CALLS
 
 _MARKS = ("enumerate(DataLoader)", "ProfilerStep#")
 _COLLECTIVES = ("c10d::", "nccl:", "gloo:", "mpi:", "record_param_comms", "## ")
-#: How the names of the events begin that are wanted of a category of which most are not.
+#: How the names of wanted events begin in a category of mostly unwanted ones.
 WANTED = {"cpu_op": (*_MARKS, *_COLLECTIVES), "python_function": _MARKS}
-#: Categories of calls of the runtimes of which the quiet ones are known.
+#: Categories of calls of the runtimes whose quiet calls are known.
 CALLS = ("cuda_runtime", "hip_runtime")
 _cat, _name = attrgetter("cat"), attrgetter("name")
 
@@ -37,7 +37,7 @@ def may_be_left(category: str, name: str) -> bool:
 
 
 def wanted(events: Sequence[Event]) -> Bools:
-    """Which of these durations tell of the device's time."""
+    """Which of these durations account for the device's time."""
     kinds, index = paired(Coded.of(map(_cat, events)), Coded.of(map(_name, events)))
     return ~np.array([may_be_left(*one) for one in kinds], np.bool_)[index]
 

@@ -97,7 +97,7 @@ REFUSED = (msgspec.MsgspecError, ValueError, RecursionError, ArithmeticError)
 
 
 def decoded(events: bytes | memoryview, *, device_only: bool = False) -> list[Event]:
-    """Events that stand comma-separated, all of the usual shape; raises `REFUSED` for anything else.
+    """Events in a comma-separated row, all of the usual shape; raises `REFUSED` for anything else.
 
     With `device_only` they come without the arguments that no analysis of the device reads.
     """

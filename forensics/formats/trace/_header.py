@@ -15,7 +15,7 @@ from forensics.patterns import lazily
 
 _BASE = lazily(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
 _RANK = lazily(rb'"distributedInfo"\s*:\s*\{[^{}]{0,4000}?"rank"\s*:\s*"?(\d{1,7})')
-#: At the end of a trace stand its name, its base and, on demand, the rank and messages of the profiler.
+#: The end of a trace has its name, its base and, on demand, the rank and messages of the profiler.
 _TAIL_BYTES = 1 << 20
 _BLANK = b"\xef\xbb\xbf \t\r\n,"
 _MOST_FACTS, _KEY_CHARS, _VALUE_CHARS, _MOST_DEPTH = 2_000, 200, 2_000, 4
@@ -33,7 +33,7 @@ class Clock(Struct, frozen=True):
 
 
 def look_around(opened: Opened, head: bytes, chunks: Iterable[bytes]) -> Clock:
-    """Base and rank from what stands before the events, else behind them; `chunks` are read where they must be."""
+    """Base and rank from the text before the events, else behind them; `chunks` are read where they must be."""
     base, rank = _BASE.search(head), _RANK.search(head)
     if base is None or rank is None:
         tail = opened.tail(_TAIL_BYTES) if not opened.compression else _last(chunks)

@@ -1,8 +1,8 @@
 """Where the events of a trace begin and end in its bytes, without decoding it.
 
 Writers lay a trace out in four ways (several fields a line, one field a line, re-indented, one line), but all events of
-one file alike: what stands between the first two tells where every later one begins. A string cannot hold that mark in
-the layouts of several lines, because JSON has no line end in strings.
+one file alike: the text between the first two tells where every later one begins. A string cannot hold that mark in the
+layouts of several lines, because JSON has no line end in strings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_ENDS = 8
 
 
 class Layout(Struct, frozen=True):
-    """`mark` stands between two events; the first `left` bytes of it belong to the one before, the comma to neither.
+    """`mark` separates two events; the first `left` bytes of it belong to the one before, the comma to neither.
 
     `close` finds where the array may end, right behind the brace of its last event. The last `key_bytes` of the mark
     name the first key of an event, which not all events of a file have to share.

@@ -136,7 +136,7 @@ def paired(first: Coded, second: Coded) -> tuple[list[tuple[Any, Any]], npt.NDAr
 
 
 def integers(values: list[Any]) -> pl.Series:
-    """Integers, of which some may be printed as text; what is no integer of 64 bits is null."""
+    """Integers, some of them perhaps printed as text; what is no integer of 64 bits is null."""
     try:
         return pl.Series(values, dtype=pl.Int64, strict=True)
     except (TypeError, OverflowError, RuntimeError, pl.exceptions.PolarsError):  # RuntimeError: decimals of 40 digits
@@ -208,7 +208,7 @@ def _sent(one: Args) -> int | None:
 
 
 def attrs(args: Sequence[Args]) -> pl.Series:
-    """JSON text of the arguments that are no columns, null where there are none."""
+    """JSON text of the arguments without columns, null where there are none."""
     for one in args:
         if one.correlation is not None or one.stream is not None or one.bytes is not None or one.device is not None:
             one.correlation = one.stream = one.device = one.bytes = None

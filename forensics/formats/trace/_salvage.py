@@ -1,4 +1,4 @@
-"""Events of a stretch of a trace that is no JSON as it stands: as many as can be had, and what was lost.
+"""Events of a stretch of a trace that is damaged JSON: as many as can be recovered, and what was lost.
 
 Profilers have written bare `N/A` and NaN, unescaped quotes and backslashes in names, raw line ends and bytes that are
 no UTF-8. The whole stretch is tried with its bare words replaced; then each event alone, as it is and repaired.
@@ -30,7 +30,7 @@ _BLANK = b" \t\r\n,"
 class Salvaged(Struct):
     """`end`: where the array ended in the stretch, if it did; `lost_bytes`: what gave no event.
 
-    `reached`: where an event begins that is not whole yet, where that is told by its braces.
+    `reached`: where an event begins that is not whole yet, found by its braces.
     """
 
     events: list[Event] = field(default_factory=list[Event])

@@ -1,4 +1,4 @@
-"""From the bytes of a trace to its events, block by block, with what stands before and behind their array.
+"""From the bytes of a trace to its events, block by block, with the text before and behind their array.
 
 Memory is one block, the unfinished event before it, and the events of the block. A file that was cut gives every event
 that is whole; the bytes of the unfinished one are counted as lost.
@@ -173,7 +173,7 @@ class Stream(Struct):
             self.lost_at = self._at + found.lost_at
 
     def _drop(self, count: int) -> None:
-        """Let go of bytes, and of the comma that may stand behind them."""
+        """Let go of bytes, and of the comma that may follow them."""
         rest = self._buffer[count:]
         self._buffer = rest.lstrip(b" \t\r\n,") if self._inside and rest[:1] == b"," else rest
         self._at += count + len(rest) - len(self._buffer)

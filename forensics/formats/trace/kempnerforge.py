@@ -31,7 +31,7 @@ Fact = tuple[str, object]
 
 @ingester("kempnerforge_profile", version=1, sniff=Sniff(glob=("summary.md",)), emits=("facts",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one summary; raises `NotMine` when another title stands at its head."""
+    """Read one summary; raises `NotMine` when another title is at its head."""
     del limits
     if not opened.text_head(_HEAD_BYTES).lstrip().startswith(_TITLE):
         raise NotMine("no profiling summary")
@@ -74,7 +74,7 @@ def _field(line: Line) -> Iterator[Fact]:
 
 
 def _facts(header: tuple[str, ...], cells: tuple[str, ...], order: int) -> Iterator[Fact]:
-    """Facts of one row, by the table it stands in; a rule between head and rows has no number and gives none."""
+    """Facts of one row, by its table; a rule between head and rows has no number and gives none."""
     if header == _TIMES and len(cells) == 3 and (time_s := _number(cells[1])) is not None:
         yield f"time_s.{cells[0]}", time_s
         yield f"share_pct.{cells[0]}", _number(cells[2])

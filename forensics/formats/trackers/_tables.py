@@ -1,6 +1,6 @@
 """What the ingesters of SQLite databases share: finding their tables, text cells, and the account of damage.
 
-A database is read with the write-ahead log beside it (`<name>-wal`): rows of a killed writer may stand there only.
+A database is read with the write-ahead log beside it (`<name>-wal`): rows of a killed writer may be there only.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A line of a metric is `<milliseconds> <value> <step>`; the first versions wrote no step, later ones add a dataset. `nan`
 and `inf` are words. The name of the metric is the path below `metrics/`, or the base name where that is not known. The
-files of a run are known by their folders `metrics`, `params` and `tags`; what stands in them decides.
+files of a run are known by their folders `metrics`, `params` and `tags`; their content decides.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SAMPLE_BYTES, _SAMPLE_ROWS, _LINE_BYTES = 8192, 50, 4096
     emits=("metrics", "events", "facts"),
 )
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one file of a run; raises `NotMine` when its content is none of this store's."""
+    """Read one file of a run; raises `NotMine` when its content is not this store's."""
     path = opened.source.path
     folder = _FOLDER.search(path)
     if path.rsplit("/", 1)[-1] == "meta.yaml":

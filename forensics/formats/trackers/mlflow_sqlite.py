@@ -2,8 +2,8 @@
 
 The store writes a NaN as value 0 with `is_nan` set, and an infinity as the largest double; both are read as what was
 logged. Each run is an attempt of its own, in the order of the first points; settings of the run that began last are the
-configuration, those of the others stand under `runs.<attempt>.`. The database is read page by page, with the pages of
-the write-ahead log beside it, and no SQL is run.
+configuration, the others' are under `runs.<attempt>.`. The database is read page by page, with the pages of the
+write-ahead log beside it, and no SQL is run.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _value(stored: Cell, is_nan: Cell) -> float | None:
 def _runs(
     db: Database, tables: Mapping[str, Table], points: TrackedPoints, facts: TrackerFacts
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Note how each run ended; gives what the settings of each stand under, and its name."""
+    """Note how each run ended; gives the prefix of each run's settings, and its name."""
     if "runs" not in tables:
         return {}, {}
     found: list[tuple[int, str, tuple[Cell, ...]]] = []

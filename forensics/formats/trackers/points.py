@@ -1,8 +1,8 @@
-"""Points and facts of experiment trackers, of which some keep many runs in one file.
+"""Points and facts of experiment trackers; some keep many runs in one file.
 
-Points have their attempts by run and restart, their records by run and step. A tracker may write late, from a
-queue: a point with a lower step but an earlier time came late, and is no restart. Only a lower step at the same or a
-later time is. Facts are settings, versions and the end of runs; nothing that names a person, host or folder.
+Points have their attempts by run and restart, their records by run and step. A tracker may write late, from a queue: a
+point with a lower step but an earlier time came late, and is no restart. Only a lower step at the same or a later time
+is. Facts are settings, versions and the end of runs; nothing that names a person, host or folder.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Point(Struct, frozen=True):
 class TrackedPoints(Struct):
     """Hands points to the sink; `base` is the first attempt.
 
-    Attempts are numbered in the order in which their first points stand in the file, over all its runs. Neighbours of
-    the same run, step and time are one record.
+    Attempts are numbered in the order of their first points in the file, over all its runs. Neighbours of the same run,
+    step and time are one record.
     """
 
     rows: MetricRows
@@ -119,7 +119,7 @@ class TrackedPoints(Struct):
         self.rows.add(at, point.name, point.value)
 
     def tell(self, facts: TrackerFacts, names: Mapping[str, str], under: Mapping[str, str]) -> None:
-        """Note which run each attempt is of, and what that run's facts stand under, where there are several runs."""
+        """Note the run of each attempt, and the prefix of that run's facts, where there are several runs."""
         if len(self.runs) < _SEVERAL:
             return
         for (run, _), attempt in self._numbers.items():

@@ -1,9 +1,9 @@
 """Trackio's databases (`<project>.db`): one row of metrics as JSON for each call of `log`, and system metrics by time.
 
-Non-finite numbers stand in the JSON as strings. Each run is an attempt of its own, in the order of the first points;
-settings of the run that came last are the configuration, those of the others stand under `runs.<name>.`. The
-database is read page by page and no SQL is run. It is kept in write-ahead mode: after a kill the last rows stand in the
-`-wal` file beside it only, whose committed pages are read as part of the database.
+Non-finite numbers are strings in the JSON. Each run is an attempt of its own, in the order of the first points;
+settings of the run that came last are the configuration, the others' are under `runs.<name>.`. The database is read
+page by page and no SQL is run. It is kept in write-ahead mode: after a kill the last rows are in the `-wal` file beside
+it only, whose committed pages are read as part of the database.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _time(stamp: str) -> int | None:
 
 
 def _configs(db: Database, table: Table, facts: TrackerFacts) -> dict[str, str]:
-    """Note the settings of each run; gives what they stand under by the run's name."""
+    """Note the settings of each run; gives their prefix by the run's name."""
     told: dict[str, str] = {}
     found = [row.cells for row in sqlite_pages.rows(db, table, ("run_name", "config"))][:1000]
     for index, (run, document) in enumerate(found):

@@ -13,7 +13,7 @@ from forensics.io.sqlite.wal import MAGICS, Log
 
 @ingester("sqlite_wal", version=1, sniff=Sniff(magic=MAGICS, glob=("*-wal",)), emits=(), beside=((LOG, ""),))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Account for one log; raises `NotMine` when no database of a tracker that is read stands beside it."""
+    """Account for one log; raises `NotMine` when no database of a known tracker is beside it."""
     del limits
     database = opened.beside(LOG, "")
     log = None if database is None else _read_with(database)

@@ -156,7 +156,7 @@ class _Batch(Struct):
         return found
 
     def _odd_values(self, rest: Ints, shared: tuple[Ints, Ints, Ints, Floats, Ints]) -> None:
-        """Points that stand in strings and objects, and nulls."""
+        """Points in strings and objects, and nulls."""
         step, t_ns, attempt, epoch, gsteps = shared
         for n in rest.tolist():
             row, at, size = int(self.cells.row[n]), int(self.cells.value_at[n]), int(self.cells.value_len[n])
@@ -219,7 +219,7 @@ def last_of(rows: list[Row]) -> tuple[dict[bytes | int, int], list[int]]:
     except OddError:
         return {}, list(range(len(rows)))
     row = cells.row
-    # behind the last value stand keys to delete, or alone
+    # the last value is followed by keys to delete, or by nothing
     reached = np.zeros(len(rows), np.int64)
     reached[row] = cells.value_at + cells.value_len
     others: list[int] = np.flatnonzero(reached != np.cumsum(sizes)).tolist()

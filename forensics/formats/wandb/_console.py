@@ -80,7 +80,7 @@ class Console:
                     self._out.rows(table, self._placed(rows))
 
     def _placed(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Put places in the file for places in the text, so all that the file holds stands in one order."""
+        """Replace places in the text by places in the file, so that all content of the file is in one order."""
         frame = rows
         if "byte" in frame.columns:
             spots = [self._spot(at) for at in frame["byte"].fill_null(0).to_list()]

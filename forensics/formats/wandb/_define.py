@@ -16,7 +16,7 @@ _OTHER_AXIS = lazily(r"token|sample|example|image|epoch|time|hour|second|minute|
 _SUMMARIES: Names = {1: "min", 2: "max", 3: "mean", 4: "best", 5: "last", 6: "none", 7: "copy", 8: "first"}
 _GOALS: Mapping[object, str] = {1: "minimize", 2: "maximize"}
 _MOST = 100_000
-#: The step of the trainer, by which all is counted where a program logs it and defines no axis.
+#: The step of the trainer, which counts everything where a program logs it and defines no axis.
 TRAINER_STEPS = ("trainer/global_step", "train/global_step", "global_step")
 
 

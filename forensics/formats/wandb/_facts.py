@@ -120,7 +120,7 @@ class Facts(KeyedFacts):
         return step if isinstance(step, int) else 0, how
 
     def _found(self, told: Iterable[tuple[str, Leaf]]) -> None:
-        """Note what stands under the names of a table."""
+        """Note the content under the names of a table."""
         for name, value in told:
             family, _, key = name.partition(" ")
             if name == "versions wandb":

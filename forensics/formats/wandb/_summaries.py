@@ -1,6 +1,6 @@
-"""The summary of a W&B run: of each key the last value, which may stand in any of the summary records of the log.
+"""The summary of a W&B run: of each key the last value, which may be in any of the summary records of the log.
 
-A record repeats only what changed, so a value that was logged once stands thousands of records before the end. Values
+A record repeats only what changed, so a value that was logged once may be thousands of records before the end. Values
 are read of those records only that hold the last one of some key.
 """
 

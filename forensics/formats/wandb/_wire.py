@@ -1,4 +1,4 @@
-"""Where the items of many history rows stand: the n-th items of all rows are found together.
+"""Where the items of many history rows are: the n-th items of all rows are found together.
 
 All rows are bytes of one buffer. Nothing is read beyond a row: every length is held against the end of what holds it.
 """
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 PAD = bytes(16)
 #: Tags: an item, its key, one part of a nested key, and the two bytes of its value.
 _ITEM, _KEY, _NESTED, _VALUE_LOW, _VALUE_HIGH = 0x0A, 0x0A, 0x12, 0x82, 0x01
-#: Rows of which one is this much longer than the others are not worth a level each.
+#: Rows so much shorter than their longest one are not worth a level each.
 _LEVELS, _FEW = 256, 8
 _WORD_BYTES = 8
-#: Odd multipliers with well-spread bits (those of the finaliser of MurmurHash3).
+#: Odd multipliers with well-spread bits (from the finaliser of MurmurHash3).
 _MIX, _LAST_MIX = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 
 

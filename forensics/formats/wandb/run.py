@@ -1,9 +1,9 @@
 """W&B transaction logs (`run-ID.wandb`): history, system metrics, console, settings and exit; damage is told.
 
-The log of a killed run is often all that is left of it: settings, console and exit stand in no other file. Every row
-names the byte of the file at which it stands, and that is also the order of history and console among each other.
-`gstep` is the axis that `define_metric` names, in the same row or else as last seen, where it counts steps; else it is
-`_step`. System metrics have raw names with `system.` before them, as the exports of W&B spell them, and no step.
+The log of a killed run is often all that is left of it: settings, console and exit are in no other file. Every row
+names its byte in the file, and that is also the order of history and console among each other. `gstep` is the axis that
+`define_metric` names, in the same row or else as last seen, where it counts steps; else it is `_step`. System metrics
+have raw names with `system.` before them, as the exports of W&B spell them, and no step.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def _preempting(record: Record, at: int, end: int, state: _State) -> None:
 _Act = Callable[[Record, int, int, _State], None]
 
 
-# The two records of which a large log consists: a history row and a summary, each all of a record but its number.
+# The two most frequent records of a large log: a history row and a summary, each all of a record but its number.
 
 HISTORY, SUMMARY = 2, 3
 _NUMBER, _LARGE = 8, (18, 26)  # tags: the number of a record; a history row and a summary

@@ -60,7 +60,7 @@ class Machine:
     )
 
     def __init__(self, buf: Buffer, bounds: PickleBounds, extra: Any = None) -> None:  # noqa: ANN401 - the caller's own
-        """Stand at the first byte; `extra` is what the caller's own opcodes keep.
+        """Begin at the first byte; `extra` is what the caller's own opcodes keep.
 
         `damaged_texts` counts strings whose bytes no pickler writes, `misframed` frames of another length than stated.
         """

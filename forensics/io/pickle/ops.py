@@ -1,8 +1,8 @@
-"""Pickled data without unpickling: opcodes are read one by one, only those of data are known, nothing is called.
+"""Pickled data without unpickling: opcodes are read one by one, only opcodes of data are known, nothing is called.
 
 A restricted unpickler is no protection: nested keys end the interpreter, and nine bytes can ask for a terabyte. Here no
-name is ever looked up; dict keys are strings or integers, tuples hold scalars, and every size is bounded.
-`read_plain` is for small documents. A reader of large ones brings a table of its own opcodes to `run`.
+name is ever looked up; dict keys are strings or integers, tuples hold scalars, and every size is bounded. `read_plain`
+is for small documents. A reader of large ones brings a table of its own opcodes to `run`.
 """
 
 from __future__ import annotations

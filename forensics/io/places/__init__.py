@@ -1,1 +1,1 @@
-"""Where a run may lie, behind one face: a folder or a file of this machine, or what a bucket holds."""
+"""Where a run may be, behind one face: a folder or a file of this machine, or what a bucket holds."""

@@ -35,7 +35,7 @@ _PAGE_KEYS = 1_000
 
 
 class Object(Struct, frozen=True):
-    """What a service tells of an object; times to the second, as not every answer gives more."""
+    """A service's description of an object: times to the second, as not every answer gives more."""
 
     key: str
     size_bytes: int
@@ -112,7 +112,7 @@ class Client(Struct):
     def head(self, key: str) -> Object:
         """Ask for the size and time of an object.
 
-        Raises `Refused` when there is none, or the bucket says no; `PlaceError` when the bucket answers no more.
+        Raises `Refused` when there is none, or the bucket denies it; `PlaceError` when the bucket answers no more.
         """
         return _object(self._asked(lambda: self._module.head(self._bucket, key)))
 
@@ -178,7 +178,7 @@ class Client(Struct):
         return True
 
     def whole(self, key: str, most_bytes: int) -> bytes | None:
-        """Give an object of at most so many bytes, of which nothing is kept here; None for a larger one.
+        """Give an object of at most so many bytes and keep nothing of it here; None for a larger one.
 
         Raises `Refused` when it is gone or may not be read; `PlaceError` when the bucket answers no more.
         """
@@ -238,7 +238,7 @@ class Client(Struct):
         if self._store is None:
             wait = {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=3), "base": 2}
             tries = {"max_retries": _TRIES - 1, "retry_timeout": timedelta(seconds=_RETRY_S), "backoff": wait}
-            # no option of the client: they would replace those of the environment
+            # no option of the client: they would replace the environment's
             self._store = optional("obstore.store", "obstore").from_url(self.name, retry_config=tries)
         return self._store
 

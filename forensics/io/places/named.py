@@ -1,4 +1,4 @@
-"""From what a user typed to a place; the only way by which a name becomes one, and so a network is ever asked."""
+"""From what a user typed to a place; the only way from a name to a place, and the only one that may ask a network."""
 
 from __future__ import annotations
 

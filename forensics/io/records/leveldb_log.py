@@ -45,7 +45,7 @@ class Record(NamedTuple):
     spans: tuple[tuple[int, int], ...]
 
     def file_byte(self, at: int) -> int:
-        """Where byte `at` of the payload stands in the file."""
+        """Where byte `at` of the payload is in the file."""
         start, place = next((span for span in reversed(self.spans) if span[0] <= at), self.spans[0])
         return place + at - start
 
@@ -59,7 +59,7 @@ class Damage(NamedTuple):
 
 
 class Batch(Struct, frozen=True):
-    """Sound records that follow one another, the first of which is record `number` of the log.
+    """Consecutive sound records; the first is record `number` of the log.
 
     The payload of the n-th is `starts[n]` to `stops[n]` of the file; one that has several parts is in `joined`, by n.
     """
@@ -124,7 +124,7 @@ class _Reader:
         yield from self._drop("unfinished")
 
     def _sound(self) -> Iterator[Batch | Damage]:
-        """Records up to the next damage, which then stands at `_sure`, or behind the padding there."""
+        """Records up to the next damage, which is then at `_sure`, or behind the padding there."""
         view, size, longest = self._view, self._end, self._limits.record_bytes
         unpack, crc32, at = CHUNK.unpack_from, zlib.crc32, self._sure
         most_bytes = min(_BATCH_BYTES, self._limits.block_bytes)
@@ -168,7 +168,7 @@ class _Reader:
         return batch
 
     def _realigned(self) -> bool:
-        """Whether a sound chunk stands here, or behind padding, so that blocks begin elsewhere; they then do so."""
+        """Whether a sound chunk is here, or behind padding, so that blocks begin elsewhere; they then do so."""
         base = self._base_at(self._sure)
         if base is None or base == self._base:
             return False
@@ -194,7 +194,7 @@ class _Reader:
         return base if first <= _block_end(base, begin) else begin % BLOCK_BYTES
 
     def _is_padded(self, at: int, count: int) -> bool:
-        """Whether so many zeros stand before a sound chunk."""
+        """Whether so many zeros precede a sound chunk."""
         return not any(self._view[at : at + count]) and self._stop(at + count) > 0
 
     def _stop(self, at: int) -> int:

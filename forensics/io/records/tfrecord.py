@@ -62,11 +62,11 @@ class Damage(Struct, frozen=True):
 
 
 class Walk(Struct):
-    """Where a walk over a file stands: at byte `at`, before frame number `index`.
+    """The state of a walk over a file: at byte `at`, before frame number `index`.
 
     `budget` bounds the payload bytes that resynchronisation may checksum; `window_bytes` shrinks at damage and grows
-    again, so that a file of nothing but damage stays linear. `headers`: those whose checksum held, with their length;
-    a file has few.
+    again, so that a file of nothing but damage stays linear. `headers`: those whose checksum held, with their length; a
+    file has few.
     """
 
     at: int
@@ -77,7 +77,7 @@ class Walk(Struct):
 
 
 class Chain(Struct, frozen=True):
-    """Frames that lie whole in a window and whose headers hold; `starts` counts from the begin of the window."""
+    """Frames that are whole in a window and whose headers hold; `starts` counts from the begin of the window."""
 
     window: bytes
     starts: list[int]
@@ -106,7 +106,7 @@ def has_header(head: bytes) -> bool:
 
 
 def frame(payload: bytes) -> bytes:
-    """One record as it stands on disk."""
+    """One record as it is on disk."""
     length = _LENGTH.pack(len(payload))
     return length + _CRC.pack(masked(crc32c(length))) + payload + _CRC.pack(masked(crc32c(payload)))
 
@@ -128,13 +128,13 @@ def read(data: Sliceable, limits: Limits = DEFAULT, *, window_bytes: int = WINDO
 
 
 def begin(data: Sliceable, limits: Limits, window_bytes: int) -> Walk:
-    """Stand at the first byte."""
+    """Begin at the first byte."""
     # an honest file needs one look at each payload; a hostile one could ask for one at every offset
     return Walk(0, 0, 4 * len(data) + limits.block_bytes, window_bytes)
 
 
 def step(data: Sliceable, chain: Chain, walk: Walk, limits: Limits) -> Iterator[Frames | Damage]:
-    """Give the frames of a chain that starts where the walk stands, or what stands there instead; move the walk on."""
+    """Give the frames of a chain that starts at the walk's position, or what is there instead; move the walk on."""
     if chain.starts:
         yield from _verified(data, chain, walk, limits)
     else:
@@ -142,7 +142,7 @@ def step(data: Sliceable, chain: Chain, walk: Walk, limits: Limits) -> Iterator[
 
 
 def chain_at(data: Sliceable, walk: Walk, limits: Limits) -> Chain:
-    """Follow the lengths from where the walk stands, through one window; checksums of payloads are not looked at."""
+    """Follow the lengths from the walk's position, through one window; checksums of payloads are not looked at."""
     window = data[walk.at : walk.at + walk.window_bytes]
     starts: list[int] = []
     lengths: list[int] = []

@@ -1,7 +1,7 @@
 """Rows of a SQLite table whose inner page is damaged: pages that no other table leads to and that are not free.
 
-Deleted rows stand in free pages, which the list of free pages names; other tables lead to their own. A leaf page that
-is left over belongs to the damaged table if its rows have as many columns.
+Deleted rows are in free pages, which the list of free pages names; other tables lead to their own. A leaf page that is
+left over belongs to the damaged table if its rows have as many columns.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """SQLite databases as bytes: tables and their rows, walked page by page, each row with its offset; no SQL is ever run.
 
 A database of a run may be damaged or made to do harm, and SQLite itself would look for a journal beside it, write to
-it, and evaluate what its schema says (views, triggers, generated columns). So the pages are read as they lie. A page
-that is damaged costs its own rows, an inner page those below it; both are stated with their offset. Pages that stand
-in a write-ahead log (`sqlite_wal`) are taken from there; their rows have no offset in the database.
+it, and evaluate what its schema says (views, triggers, generated columns). So the pages are read as they are on disk. A
+page that is damaged costs its own rows, an inner page those below it; both are stated with their offset. Pages in a
+write-ahead log (`sqlite_wal`) are taken from there; their rows have no offset in the database.
 
 Layout: the format description of sqlite.org, "Database File Format", sections 1.3 to 1.6 and 2.
 """
@@ -43,7 +43,7 @@ _CONSTRAINTS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"}
 
 
 class Table(Struct, frozen=True):
-    """A table: the page at its root, its stored columns in order, and which of them is another name of the rowid."""
+    """A table: the page at its root, its stored columns in order, and the other name of the rowid among them."""
 
     name: str
     root: int
@@ -75,7 +75,7 @@ def table_of(name: str, root: int, sql: str) -> Table:
 
 
 def _parts(sql: str) -> Iterator[list[tuple[str, int]]]:
-    """Definitions between the outermost brackets: words with the depth of brackets they stand in."""
+    """Definitions between the outermost brackets: words with the depth of brackets around them."""
     depth = 0
     part: list[tuple[str, int]] = []
     for found in _TOKEN.finditer(sql):
@@ -117,7 +117,7 @@ class Damage(Struct, frozen=True):
 class Row(Struct, frozen=True):
     """One row: the offset of its cell in the file, its rowid, and the cells in the order of the columns asked for.
 
-    The offset is None where the page of the row stands only in a write-ahead log.
+    The offset is None where the row's page is only in a write-ahead log.
     """
 
     byte: int | None
@@ -197,7 +197,7 @@ def _page_bytes(head: bytes) -> int:
 
 
 def tables(db: Database) -> Mapping[str, Table]:
-    """Ordinary tables by name, as the schema defines them; views and virtual tables are none."""
+    """Ordinary tables by name, as the schema defines them; views and virtual tables are left out."""
     found: dict[str, Table] = {}
     for number, row in enumerate(rows(db, _SCHEMA, ("type", "name", "rootpage", "sql"))):
         kind, name, root, sql = row.cells
@@ -277,7 +277,7 @@ def leaf_rows(
 
 
 def _local(size: int, usable: int) -> int:
-    """Bytes of a row of `size` bytes that stand in its leaf page; -1 for a size that no row has."""
+    """Bytes of a row of `size` bytes that are in its leaf page; -1 for a size that no row has."""
     if not 0 <= size <= _ROW_BYTES:
         return -1
     if size <= usable - 35:

@@ -2,9 +2,9 @@
 
 A writer that is killed leaves its last transactions in `<database>-wal` only. SQLite itself would run recovery on the
 files, write to them, and evaluate the schema; here the log is a map from pages to where their last committed bytes
-begin. A frame counts when its salts are those of the log and the checksum over all frames up to it holds; it is
-committed when a frame that ends a transaction follows or is reached. What was written before the log began anew has
-other salts: its pages are in the database.
+begin. A frame counts when it has the log's salts and the checksum over all frames up to it holds; it is committed when
+a frame that ends a transaction follows or is reached. What was written before the log began anew has other salts: its
+pages are in the database.
 
 Layout: sqlite.org, "WAL-mode File Format", sections 2.1 to 2.4.
 """

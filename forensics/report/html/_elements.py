@@ -27,7 +27,7 @@ def tag(name: str, /, *children: str | Iterable[str], **attributes: object) -> M
 
 
 def some(name: str, /, *children: str | Iterable[str], **attributes: object) -> Markup:
-    """Give one element as `tag` does; nothing where nothing would stand in it."""
+    """Give one element as `tag` does; nothing where it would be empty."""
     inside = join(*children)
     return tag(name, inside, **attributes) if inside else inside
 

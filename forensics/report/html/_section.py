@@ -15,9 +15,9 @@ from forensics.report import phrases as say
 from forensics.report.html._elements import Markup, join, tag
 from forensics.report.html._figures import Place, drawing_of, figure
 
-#: A map of more ranks stands alone.
+#: A map of more ranks is drawn by itself.
 _FEW_ROWS = 12
-#: Where a part stands: above all, beside the chart that decides, in two columns below both, or below these.
+#: The place of a part: above all, beside the chart that decides, in two columns below both, or below these.
 Column = Literal["head", "answer", "picture", "why", "doubts", "rest"]
 
 
@@ -29,7 +29,7 @@ class Shown(Struct, frozen=True):
     level: str = "h1"
 
     def figures(self, place: Place) -> list[Figure]:
-        """Give the figures that stand in one section, but for those that decide."""
+        """Give the figures of one section, but for those that decide."""
         above = [id(f) for f in self.deciding]
         return [f for f in self.report.figures if id(f) not in above and self._place(f) == place]
 

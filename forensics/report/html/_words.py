@@ -41,7 +41,7 @@ def command(text: str | None) -> Markup:
 def proof_of(every: Sequence[Evidence], told: Collection[tuple[str, str]] = ()) -> Markup:
     """Give each place once; what says the same of other ranks or times is folded below the first of its kind.
 
-    `told` are places and quotes that stand elsewhere on the page: only the place is given.
+    `told` are places and quotes that are elsewhere on the page: only the place is given.
     """
     kinds: dict[str, list[Evidence]] = {}
     for evidence in {(e.place, e.quote): e for e in every[:MOST_EVIDENCE]}.values():

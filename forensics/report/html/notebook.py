@@ -1,7 +1,7 @@
 """The core of the page for a cell of a notebook: verdict, evidence, time line and the charts that decide.
 
-It stands in a box whose style sheet touches nothing outside of it; there is no script, and nothing is loaded. A
-notebook that drops style sheets still shows all of it as text and plain drawings.
+It is in a box whose style sheet touches nothing outside of it; there is no script, and nothing is loaded. A notebook
+that drops style sheets still shows all of it as text and plain drawings.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _row(report: Report, place: int, page: Markup) -> Markup:
 
 
 def spark(figure: Chart) -> Markup:
-    """Draw the first curves of a chart, those of culprits on top; nothing of a chart without a point."""
+    """Draw the first curves of a chart, the culprits' on top; nothing of a chart without a point."""
     curves = sorted(figure.curves[:_MOST_CURVES], key=lambda c: c.culprit)
     thin = [(shrunk(c, _MOST_POINTS), c.culprit) for c in curves if c.x]
     if not thin:

@@ -53,7 +53,7 @@ def has_work(profile: KernelProfile) -> bool:
     return any(rank.count for rank in profile.ranks)
 
 
-# The tables: what stands in each, before text or Markdown lays them out.
+# The tables: the content of each, before text or Markdown lays them out.
 
 
 class Table(Struct, frozen=True):

@@ -58,7 +58,7 @@ def answer(memory: Memory) -> str:
 class Table(Struct, frozen=True):
     """Column heads and rows of cells; `wide` is the column that gives way when a row is too long.
 
-    `places` are `file:line`, one per row, which are never cut and so stand below it.
+    `places` are `file:line`, one per row, which are never cut and so are printed below it.
     """
 
     heads: tuple[str, ...]

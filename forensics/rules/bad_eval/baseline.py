@@ -94,7 +94,7 @@ def unlike_baseline(run: Run, cfg: Fallen) -> Findings:
 
 
 def _is_far(row: Row, cfg: Fallen) -> bool:
-    """Whether the run's score lies far below that of the baseline, as EVL013 takes it."""
+    """Whether the run's score is far below the baseline's, as EVL013 takes it."""
     base = {**row, "value": row["base_value"], "stderr": row["base_stderr"], "n": row["base_n"]}
     found = fall_between(base, row)
     return found is not None and found.errors >= cfg.errors and found.lost >= cfg.lost

@@ -42,7 +42,7 @@ class Unexplained(Struct, frozen=True):
 
 @rule("EVL018 eval-unexplained", NEEDS, severity="warning", confidence="medium", cause="cause_not_recorded")
 def unexplained(run: Run, cfg: Unexplained) -> Findings:
-    """Report the pair of equal evaluations that lies furthest apart."""
+    """Report the pair of equal evaluations that are furthest apart."""
     if diagnosed(run) is not None:
         return
     named = [(a, b) for a, b in following(courses(run))[:_MOST] if a["model"] and a["source"] != b["source"]]

@@ -13,7 +13,7 @@ from forensics.rules.kit import Findings, Onset, Run, Struct, checkpoint_evidenc
 
 @rule("EVL015 eval-of-another-step", NEEDS, cause="wrong_checkpoint")
 def wrong_checkpoint(run: Run, cfg: Fallen) -> Findings:
-    """Report each file of results that is filed under another step than that of its weights."""
+    """Report each file of results that is filed under another step than its weights have."""
     found = diagnosed(run)
     fall = found.fall if found is not None and found.is_of_wrong_weights else None
     is_far = fall is not None and fall.errors >= cfg.errors and fall.lost >= cfg.lost

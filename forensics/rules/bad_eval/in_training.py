@@ -222,19 +222,19 @@ def _guessed(name: str) -> float | None:
 
 
 def _noise(values: Floats) -> float:
-    """How far the best of many values lies above their level by chance."""
+    """How far the best of many values is above their level by chance."""
     return (1.5 + sqrt(2 * log(len(values)))) * bending(values)
 
 
 def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
-    """The place of the best value, where the end lies surely below it."""
+    """The place of the best value, where the end is surely below it."""
     values = curve.values
     if len(values) < cfg.evaluations:
         return None
     best = int(np.argmax(values))
     top = float(values[best])
     bound = max(cfg.fall * top, _noise(values))
-    # a score is a share or a percentage, and first rises or stands; else it is an error under the name of a score
+    # a score is a share or a percentage, and first rises or stays; else it is an error under the name of a score
     is_score = 0 < top <= 1 or top > cfg.percent or (top > 0 and stands_for("held_out_reward", curve.name))
     below = bool((values[-cfg.last :] < top - bound).all())
     chance = _guessed(curve.name)
@@ -358,13 +358,13 @@ def _lost_scores(run: Run) -> list[pl.DataFrame]:
 
 
 def _before_training(own: pl.DataFrame, training: pl.DataFrame) -> bool:
-    """Whether the only evaluation stands before the first training record of its source."""
+    """Whether the only evaluation precedes the first training record of its source."""
     first = training.filter(pl.col("source") == own["source"][0])["seq"].min()
     return own.height == 1 and first is not None and own["seq"][0] < first
 
 
 def _is_sound(training: pl.DataFrame) -> bool:
-    """Whether every training loss, of which there are enough, is finite to its end."""
+    """Whether there are enough training losses, each finite to its end."""
     ends = [own["bad"].tail(_SOUND) for _, own in training.group_by(*SERIES, maintain_order=True)]
     return bool(ends) and max(map(len, ends)) >= _SOUND and not any(end.any() for end in ends)
 

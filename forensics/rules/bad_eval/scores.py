@@ -139,7 +139,7 @@ def _equal(before: Sequence[Row], after: Sequence[Row]) -> int:
 
 
 def _large(rows: Sequence[Row]) -> set[str]:
-    """Tasks whose scores are of so many documents, as is said or follows from an error, that models rarely agree."""
+    """Tasks whose scores are over so many documents, as stated or computed from an error, that models rarely agree."""
     return {row["task"] for row in rows if row["value"] not in (0, 1) and _documents(row) >= _DOCUMENTS}
 
 

@@ -1,1 +1,1 @@
-"""Rules for errors that are none of the five shapes."""
+"""Rules for errors outside of the five shapes."""

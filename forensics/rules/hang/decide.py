@@ -33,7 +33,7 @@ ENOUGH = 3.0
 #: These kinds of evidence stand by themselves, from a weight on: they prove a stall or a death without any complaint.
 _STANDALONE = {"recorder": 4.0, "stack": 4.0, "exit": 6.0}
 
-#: Kinds of lines by which a rank speaks of a failure of its own, and not of a peer.
+#: Kinds of lines by which a rank reports a failure of its own, and not of a peer.
 _OF_ITS_OWN = ("own", "echo")
 
 
@@ -130,7 +130,7 @@ def _relevant(found: Sequence[Clue], score: Counter[int]) -> list[Clue]:
 
 
 def _cause(run: Run, clues: Sequence[Clue]) -> str:
-    """Give the most telling cause; that of a rank that left in silence is what its exit code says, if one is known."""
+    """Give the most telling cause; a rank that left in silence has the cause of its exit code, if one is known."""
     best = max(clues, key=lambda c: (suspect(c.cause).telling, c.weight), default=None)
     if best is None:
         return ""

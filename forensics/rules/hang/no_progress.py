@@ -59,7 +59,7 @@ class Start(Struct, frozen=True):
     cause="stuck_before_first_step",
 )
 def before_first_step(run: Run, cfg: Start) -> Findings:
-    """Find a start that never came to a step."""
+    """Find a start that never reached a step."""
     found = standing(run)
     stop = next((f for f in found if f.weight == Weight.STOP and f.t_ns is not None), None)
     if stop is None or stop.t_ns is None or any(f.weight > Weight.STOP for f in found):
@@ -219,7 +219,7 @@ def _records(run: Run, fewest: int) -> pl.DataFrame:
 
 
 def _finding(row: dict[str, Any], end: Evidence, gap_s: float, absent: tuple[int, ...], *, sure: bool) -> Finding:
-    """Tell of a gap behind the last record up to an end that stands in its own log (`sure`), or elsewhere."""
+    """Report a gap between the last record and an end in its own log (`sure`) or elsewhere."""
     usual_s = _usual_s(row)
     words = f"last training record: step {row['step']}"
     whom = f"; the others wait for {ranks_text(absent)}" if absent else ""
@@ -280,6 +280,6 @@ def _no_reaction(run: Run, stops: Sequence[Failure], records: pl.DataFrame, cfg:
 
 
 def _pids(rows: pl.DataFrame, codes: frozenset[str]) -> dict[str, dict[str, Any]]:
-    """Give the lines that speak of a process, by its number."""
+    """Give the lines about a process, by its number."""
     told = rows.filter(pl.col("code").is_in(codes)).iter_rows(named=True)
     return {pid: row for row in told if (pid := attributes(row["attrs"]).get("pid", ""))}

@@ -60,7 +60,7 @@ def _ended_first(run: Run) -> frozenset[int]:
 
 
 def _lost_node(run: Run, quiet: frozenset[int], victims: frozenset[int]) -> bool:
-    """Whether the silent ranks are all the ranks of some node, none of which the launcher lists."""
+    """Whether the silent ranks are all the ranks of some node, and the launcher lists none of them."""
     of = nodes(run)
     homes = {of.get(r) for r in quiet}
     whole = all({r for r, home in of.items() if home == h} <= quiet for h in homes)

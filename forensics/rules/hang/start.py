@@ -1,4 +1,4 @@
-"""A job that never came together."""
+"""A job that never started together."""
 
 from __future__ import annotations
 

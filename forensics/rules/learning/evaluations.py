@@ -31,7 +31,7 @@ class Apart(Struct, frozen=True):
 
 @rule("LRN020 eval-apart", "metrics facts", severity="warning")
 def eval_apart(run: Run, cfg: Apart) -> Findings:
-    """Find the first evaluation loss that lies apart from the training loss of its source."""
+    """Find the first evaluation loss that differs from the training loss of its source."""
     regime = regime_of(run)
     if regime not in {ADAPTER, FULL, ""} or paired(run) or reinforced(run):
         return

@@ -87,7 +87,7 @@ def _grown(norm: Curve, cfg: Growing) -> tuple[int, float, float] | None:
         return None
     skip, last = n // 20, max(10, n // 10)
     final, first = median_of(y[-last:]), median_of(y[: max(5, skip)])
-    if final <= first or final - float(y.min()) < log(cfg.times):  # no level lies below all records
+    if final <= first or final - float(y.min()) < log(cfg.times):  # no level is below all records
         return None
     middle = centred_median(y, min(cfg.window, (n // 6) * 2 + 1))
     noise = noise_about(y, middle)

@@ -33,7 +33,7 @@ from forensics.stats.spread import Floats
 
 @rule("LRN015 ranks-disagree", "metrics", confidence="medium", config=Disagree)
 def ranks_disagree(run: Run) -> Findings:
-    """Name the rank whose loss left those of the others."""
+    """Name the rank whose loss left the others'."""
     found = parted(run)
     if found is None:
         yield from (_finding(one, Severity.WARNING, "ranks_parted") for one in islice(shared_parted(run), 1))

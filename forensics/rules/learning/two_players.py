@@ -1,4 +1,4 @@
-"""Two networks that train against each other, of which one has won."""
+"""Two networks that train against each other after one has won."""
 
 from __future__ import annotations
 

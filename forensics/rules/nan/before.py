@@ -139,7 +139,7 @@ def logprobs_fell(run: Run, found: NanOnset, cfg: Fall) -> Findings:
 
 
 def _fallen_of(run: Run, found: NanOnset, cfg: Fall) -> Iterator[tuple[float, Row, float]]:
-    """Each one that fell: how many times, the record where it began to lie there, and its level before."""
+    """Each one that fell: how many times, the record where it began to be there, and its level before."""
     row = found.first.row
     own = holding(run, "log_probability", "raw_name") & (pl.col("source") == row["source"])
     rows = ordered(metric_rows(run, own).filter(pl.col("value").is_finite() & (pl.col("seq") < row["seq"]))).collect()

@@ -93,7 +93,7 @@ def _severity(found: NanOnset, *, is_skipped: bool) -> Severity:
     """Of a loss that was printed as no number, or that a detector met and nobody skipped, even a stumble warns.
 
     One in the very first record is the mean of no step yet. A guard that leaves out one update does what it is for; one
-    that does so again tells of data or numerics that come back. The only series of a run may be no objective.
+    that does so again shows data or numerics that come back. The only series of a run may be no objective.
     """
     if found.first.role == "alone":
         return Severity.WARNING

@@ -54,7 +54,7 @@ def detector_said(run: Run, cfg: Consecutive) -> Findings:
     )
 
 
-#: How an operation of which nothing is known is guarded.
+#: How an operation is guarded that no row knows.
 _GUARD = "clamp its input, or add an epsilon inside log, division and square root"
 
 

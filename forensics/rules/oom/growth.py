@@ -122,7 +122,7 @@ def _sizes_rise_with(run: Run, one: Series, cfg: MemoryClimbsInStairs) -> bool:
 
 
 def _memory_climbs_in_stairs_beside(run: Run, one: Series, cfg: MemoryClimbsInStairs) -> str:
-    """Say which periodic event stands at most of the rises, or nothing."""
+    """Say which periodic event is at most of the rises, or nothing."""
     if not one.by_step or len(one.x) < 2:
         return ""
     rises = [s.x for s in one.form.steps]
@@ -271,7 +271,7 @@ def _counted(one: Series) -> str:
 
 
 def died_of(run: Run) -> Iterator[Finding]:
-    """Find the growth of which a run died: what it asked for last is only where the memory was used up."""
+    """Find the growth that killed a run: what it asked for last is only where the memory was used up."""
     rules = (memory_creeps, memory_climbs_in_stairs, fragmentation_gap_climbs, driver_count_grows)
     every = (finding for one in rules for finding in one(run))
     return (f for f in every if f.severity is Severity.ERROR and f.confidence is not Confidence.LOW)

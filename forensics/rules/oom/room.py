@@ -116,7 +116,7 @@ class OneRankHigher(Struct, frozen=True):
 
 @rule("OOM008 one-rank-higher", "metrics events facts", confidence="medium", cause="memory_imbalance", causal="context")
 def one_rank_higher(run: Run, cfg: OneRankHigher) -> Findings:
-    """Find the rank that stands out most."""
+    """Find the rank that differs most."""
     for row in imbalances(run):
         if len(row.levels) < cfg.ranks or row.ratio < cfg.ratio or row.top.peak - row.median < cfg.gib:
             continue

@@ -159,7 +159,7 @@ def _begins_anew(seen: Around, cfg: DataPositionLost) -> bool:
 
 
 def _begins_an_epoch(seen: Around) -> bool:
-    """Whether the epochs that the losses name say that the restart stands between two of them."""
+    """Whether the epochs that the losses name put the restart between two of them."""
     last, new = (pl.concat([seen.before, seen.replaced])["epoch"].drop_nulls(), seen.after["epoch"].drop_nulls())
     return bool(last.len() and new.len() and floor(new[0]) > floor(last[-1]))
 

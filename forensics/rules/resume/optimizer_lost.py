@@ -73,7 +73,7 @@ def _jump(seen: Around, cfg: Jump) -> tuple[float, float, float] | None:
 
 
 def _highest(seen: Around, cfg: Jump) -> tuple[float, float, float]:
-    """Level before, jump and standard error, of the window after the restart that stands out most."""
+    """Level before, jump and standard error, of the window after the restart with the clearest jump."""
     past = seen.before.tail(cfg.before)
     half = past.tail(max(cfg.fewest, past.height // 2))
     level = median(half["value"].tail(cfg.near))
@@ -87,7 +87,7 @@ def _highest(seen: Around, cfg: Jump) -> tuple[float, float, float]:
 
 
 def _gradients_rise(run: Run, boundary: Boundary, cfg: Jump) -> bool:
-    """Whether the gradient norm, too, lies above where it was, by more than its own noise."""
+    """Whether the gradient norm, too, is above where it was, by more than its own noise."""
     seen = around(run, boundary, "grad_norm")
     if seen is None:
         return False

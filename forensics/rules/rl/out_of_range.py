@@ -22,7 +22,7 @@ _BEGIN, _FEWEST = 0.1, 3
 
 @rule("RLX008 rl-out-of-range", "metrics")
 def out_of_range(run: Run, cfg: Persistence) -> Findings:
-    """Judge each series by its rows of the table; of one quantity the first row that holds is told."""
+    """Judge each series by its rows of the table; of one quantity the first row that holds is reported."""
     rows = [r for r in ranges().values() if r.rule == "RLX008"]
     every = rl_series(run, *{r.quantity for r in rows}, "reward", "reward_fn")
     rewards = rewards_of(every)
@@ -46,7 +46,7 @@ _RECORDS = 5
 
 @rule("RLX011 rl-coarse-logging", "metrics", severity="info", confidence="medium", cause="coarse_logging")
 def coarse_logging(run: Run) -> Findings:
-    """Tell how many steps lie between two records."""
+    """Tell how many steps are between two records."""
     quantities = ("reward", "reward_fn", "frac_zero_std", "length", "entropy", "kl")
     longest = max(rl_series(run, *quantities), key=lambda s: s.rows.height, default=None)
     if longest is None or longest.rows.height < _RECORDS:

@@ -129,7 +129,7 @@ _CALM = 2
 
 
 def _alone(run: Run, one: Paced) -> tuple[int, ...]:
-    """Give the rank of a clock where those of the other ranks go on as they were."""
+    """Give the rank of a clock where the clocks of the other ranks go on as they were."""
     clock = one.clock
     alike = [p for p in paced(run) if (p.clock.name, p.clock.attempt) == (clock.name, clock.attempt)]
     slow = {p.clock.rank for p in alike if p.change is not None}
@@ -157,7 +157,7 @@ def _waits(run: Run, one: Paced, change: Change) -> Rise | None:
 
 
 def _grown(run: Run, step: int | None) -> Finding | None:
-    """Give what grew most of the device's time between two traces of which one is on each side of the onset."""
+    """Give what grew most of the device's time between two traces, one on each side of the onset."""
     if step is None:
         return None
     told = [(f, f.onset.step_lo, f.onset.step) for grew in GREW for f in grew(run)]

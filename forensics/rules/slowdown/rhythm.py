@@ -9,7 +9,7 @@ from forensics.stats.changes import modes_of
 
 
 class TwoTimes(Struct, frozen=True):
-    """Thresholds of SLO004: the share of slow steps must lie between `least` and `most`, of `records` at least."""
+    """Thresholds of SLO004: the share of slow steps must be between `least` and `most`, of `records` at least."""
 
     least: float = 0.1
     most: float = 0.9

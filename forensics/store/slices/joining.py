@@ -1,4 +1,4 @@
-"""Slices of one source, read apart, as the one source that they are: a pack like that of any source.
+"""Slices of one source, read apart, as the one source that they are: a pack like any source's.
 
 Files of rows that do not change get a second name. A source whose slices do not fit together is read as one.
 """
@@ -33,7 +33,7 @@ _HEAD_BYTES = 64
 
 
 class Found(Struct, frozen=True):
-    """The entry of a source or of a slice, where its rows lie, and its stamp."""
+    """The entry of a source or of a slice, the place of its rows, and its stamp."""
 
     entry: Entry
     folder: str = ""
@@ -69,7 +69,7 @@ class Sliced(Struct):
 def planned(
     place: Place, source: Source, ingesters: Sequence[Ingester], limits: Limits, known: Iterable[Found] = ()
 ) -> Sliced | None:
-    """How a source is cut, with those of its slices that are `known`; None where it is read as one."""
+    """How a source is cut, with its slices that are `known`; None where it is read as one."""
     if not cutting.may_be_cut(source):
         return None
     with suppress(*FAULTS), open_source(place, source, limits) as opened:
@@ -173,7 +173,7 @@ def _changed(join: Join, number: int, table: str, rows: pl.DataFrame, first: int
 
 
 def _coverage(every: Sequence[Found]) -> FileCoverage:
-    """The account of a source, from those of its slices."""
+    """The account of a source, from its slices' accounts."""
     files = [one.entry.coverage for one in every]
     read, skipped = sum(file.read_bytes for file in files), sum(file.skipped_bytes for file in files)
     status = FileStatus.READ if not skipped else FileStatus.PARTIAL if read else FileStatus.SKIPPED

@@ -62,7 +62,7 @@ class HistoryRows(Struct):
     _distinct: int = 0
 
     def add(self, cells: Iterable[tuple[str, float | None]], line: int | None, byte: int | None) -> None:
-        """Add one row: the numbers that it logged, by name, None where padded, and where the row stands."""
+        """Add one row: the numbers that it logged, by name, None where padded, and the row's place."""
         row = dict(cells)
         step = int64(row.get("_step"))
         self._follow(step)

@@ -1,8 +1,8 @@
 """Parquet files of metrics: the history artifact of W&B, a saved `run.history()`, any flat table with a step.
 
-A null was not logged. A NaN beside nulls is a NaN; in a W&B history without a single null, NaN may stand for "not
-logged", so it is kept as a null and stated. Rows may stand in any order: those of a W&B history are numbered by their
-`_step`, which may be a double. Columns that are no numbers, or whose pages contradict the footer, are stated.
+A null was not logged. A NaN beside nulls is a NaN; in a W&B history without a single null, NaN may mean "not logged",
+so it is kept as a null and stated. Rows may be in any order: rows of a W&B history are numbered by their `_step`, which
+may be a double. Columns that are no numbers, or whose pages contradict the footer, are stated.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ Record = Mapping[str, object]
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one export.
 
-    Raises `NotMine` when no `_step`, `_runtime` or `_timestamp` of W&B stands where an export has it.
+    Raises `NotMine` when no `_step`, `_runtime` or `_timestamp` of W&B is where an export has it.
     """
     head = opened.text_head(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] not in (b"[", b"{") or not any(f'"{name}"'.encode() in head for name in HISTORY_AXES):

@@ -1,4 +1,4 @@
-"""What happened when, one lane a rank: numbered dots whose texts stand in the list below."""
+"""What happened when, one lane a rank: numbered dots with their texts in the list below."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from forensics.report.html._figures import Drawing, svg
 
 _ROW, _TOP, _FOOT, _DOT = 34.0, 12.0, 50.0, 11.0
 _STEP = 2 * _DOT + 2
-#: Moments without a time that stand beside each other left of the axis; more lie on the last.
+#: So many moments without a time are drawn side by side left of the axis; more are drawn over the last.
 _CLOCKLESS = 8
 #: A longer list of moments is folded.
 _MOST_OPEN = 6
@@ -57,7 +57,7 @@ def _dot(figure: Lanes, index: int, at: float) -> Markup:
 def _apart(figure: Lanes, x: Scale) -> list[float]:
     """Places of the moments: at their time, but in one lane never closer than a dot; from the right edge pushed back.
 
-    Moments without a time stand left of the axis.
+    Moments without a time are left of the axis.
     """
     places = [0.0 if m.at_s is None else x.at(m.at_s) for m in figure.moments]
     for lane in figure.lanes:

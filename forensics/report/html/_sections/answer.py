@@ -11,7 +11,7 @@ from forensics.report.html._elements import Markup, definitions, join, some, tag
 from forensics.report.html._section import Section, Shown
 from forensics.report.html._words import command, outcome
 
-#: A longer line begins at its own words, after what a logger prints, and is cut: it stands whole below.
+#: A longer line begins at its own words, after what a logger prints, and is cut: it is whole below.
 _LONG, _MOST = 90, 120
 
 

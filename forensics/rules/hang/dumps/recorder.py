@@ -1,4 +1,4 @@
-"""What dumps of a flight recorder say of ranks: whom they wait for, who left none, what stands still, who is behind."""
+"""What dumps of a flight recorder say of ranks: whom they wait for, who left none, who is stuck, who is behind."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _FEWEST = 3
 
 @gives_clues("HNG021 behind-in-order")
 def behind(run: Run) -> Iterator[Clue]:
-    """The ranks whose time-out has a smaller number than that of most."""
+    """The ranks whose time-out has a smaller number than most ranks' time-outs."""
     told, late = recorded(run), complaints(run).late
     groups = {entry.key for entries in told.pending.values() for entry in entries}
     named = {rank: min(entry.seq for entry in entries) for rank, entries in told.pending.items() if entries}

@@ -1,4 +1,4 @@
-"""What the rules on memory snapshots share: the tables they stand on, evidence from a snapshot, and readable sites."""
+"""What the rules on memory snapshots share: their tables, evidence from a snapshot, and readable sites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which steps a trace shows: those before a slowdown, or those of the warm-up."""
+"""Which steps a trace shows: before a slowdown, or in the warm-up."""
 
 from __future__ import annotations
 
