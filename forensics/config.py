@@ -115,7 +115,7 @@ def load(
         _typed(f"rules.{name}", rule_table, dict)
     return Config(
         ignore=_typed("ignore", values.get("ignore", ()), tuple[str, ...]),
-        fail_on=_choice("fail-on", values.get("fail-on", Severity.ERROR.value)),
+        fail_on=_fail_on(values.get("fail-on", Severity.ERROR.value)),
         rule_tables=MappingProxyType(tables),
         metrics=MappingProxyType(names),
         origins=MappingProxyType(origins),
@@ -164,9 +164,9 @@ def _known(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None
             raise UsageError(message, help="forensics rules lists the rules, forensics explain RULE its thresholds")
 
 
-def _choice(name: str, value: object) -> str:
+def _fail_on(value: object) -> str:
     if not isinstance(value, str) or value not in FAIL_ON:
-        message = f"{name}: {value!r} is not one of {', '.join(FAIL_ON)}{suggestion(str(value), FAIL_ON)}"
+        message = f"fail-on: {value!r} is not one of {', '.join(FAIL_ON)}{suggestion(str(value), FAIL_ON)}"
         raise UsageError(message, help="forensics triage --help")
     return value
 

@@ -56,11 +56,8 @@ def in_order(rows: pl.LazyFrame, *keys: str) -> pl.LazyFrame:
     return rows if are_sorted(places) else rows.sort(*keys, maintain_order=True)
 
 
-def are_sorted(places: pl.DataFrame, *, each_once: bool = False) -> bool:
-    """Whether rows are in the order of their columns, the first before the others, and none of these is null.
-
-    With `each_once` no two rows may be the same either: rows that are sorted so need not be looked through for others.
-    """
+def are_sorted(places: pl.DataFrame) -> bool:
+    """Whether rows are in the order of their columns, the first before the others, and none of these is null."""
     if any(column.null_count() for column in places):
         return False
     equal = np.ones(max(places.height - 1, 0), np.bool_)
@@ -70,7 +67,7 @@ def are_sorted(places: pl.DataFrame, *, each_once: bool = False) -> bool:
         if not same.all() and (equal & (after < before).to_numpy()).any():
             return False
         equal &= same
-    return not (each_once and equal.any())
+    return True
 
 
 def first_of_each(rows: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -59,11 +59,9 @@ def special_ids(run: Run, token: str) -> frozenset[int]:
     return frozenset(int(key.rsplit(".", 1)[-1]) for key in wanted if key.rsplit(".", 1)[-1].isdigit())
 
 
-def numbers_under(run: Run, key: str, family: str | None = None) -> list[tuple[int, Mapping[str, Any]]]:
-    """Whole numbers under a key, alone or in a list, each with its row."""
-    rows = keyed(run, rf"^{key}(?:\.\d+)?$").collect()
-    if family is not None:
-        rows = rows.filter(pl.col("family") == family)
+def stop_tokens(run: Run, family: str) -> list[tuple[int, Mapping[str, Any]]]:
+    """The tokens at which generation stops by the settings of one family, alone or in a list, each with its row."""
+    rows = keyed(run, r"^eos_token_id(?:\.\d+)?$").filter(pl.col("family") == family).collect()
     if rows.is_empty():
         return []
     found = rows.with_columns(number=pl.col("value").cast(pl.Int64, strict=False)).drop_nulls("number")

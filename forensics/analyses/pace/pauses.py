@@ -38,12 +38,11 @@ class Spikes(Struct, frozen=True):
 
 
 class Comb(Struct, frozen=True):
-    """Pauses at steps `phase + k * period`: how many there were, and how many that would be at most."""
+    """Pauses at steps `phase + k * period`, and how many there were."""
 
     period: int
     phase: int
     teeth: int
-    expected: float
 
 
 def warmup(logs: Floats, noise: float) -> int:
@@ -114,7 +113,7 @@ def _combs_of(places: Steps, first: int, span: int) -> Iterator[tuple[float, Com
         mean = max(rate * expected, 1e-9)
         chance = teeth * log(mean * e / teeth) - mean if teeth > mean else 0.0
         if teeth >= _TEETH and teeth >= _TEETH_SHARE * (expected - 1) and chance + log(span) < _CHANCE:
-            yield round(teeth - mean, 9), Comb(period, int(phases[top]), teeth, expected)
+            yield round(teeth - mean, 9), Comb(period, int(phases[top]), teeth)
 
 
 def _periods(places: Steps, first: int, span: int) -> list[int]:

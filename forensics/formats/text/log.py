@@ -21,6 +21,7 @@ from forensics.dialects.reader import Begins, Bounds, Reader
 from forensics.dialects.settings import dumps
 from forensics.formats.kit import NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.facts import ConfigFacts
+from forensics.formats.rows.text import settle
 from forensics.formats.text.sample import choose, is_text, parts_of
 from forensics.io.blocks import Block, count_lines
 from forensics.io.limits import DEFAULT, Limits
@@ -96,13 +97,7 @@ class Log(Struct):
 
     def settle(self, opened: Opened, out: Out, lines_before: int) -> None:
         """Hand over the account of bytes and lines, and what could not be read."""
-        for problem in opened.problems():
-            out.issue(problem.code, problem.message, byte=problem.byte, line=problem.line, count=problem.count)
-        account = opened.account()
-        lines = max(self.reader.lines - lines_before, 0)
-        out.account(
-            read_bytes=account.read_bytes, skipped_bytes=account.skipped_bytes, reason=account.reason, records=lines
-        )
+        settle(opened, out, records=max(self.reader.lines - lines_before, 0))
 
 
 def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE_BYTES, first_seq: int = 0) -> Log:

@@ -60,9 +60,7 @@ def vocabulary_much_larger(run: Run, cfg: MuchLarger) -> Findings:
 def end_token_differs(run: Run) -> Findings:
     """Look for the tokenizer's end of text among the ids at which generation stops."""
     stated = _end_token(run)
-    stops = vocabulary.numbers_under(run, "eos_token_id", "generation") or vocabulary.numbers_under(
-        run, "eos_token_id", "config"
-    )
+    stops = vocabulary.stop_tokens(run, "generation") or vocabulary.stop_tokens(run, "config")
     if stated is None or not stops:
         return
     token, row = stated
