@@ -106,7 +106,7 @@ def figures() -> Iterator[str]:
 
 def metric_names() -> Iterator[str]:
     """Printed names and the canonical name that the table `metrics` gives them."""
-    rows = table_rows("forensics.dialects", "names.tsv")
+    rows = table_rows("forensics.dialects", "names/names.tsv")
     yield from ("# Metric names", "")
     yield "What trainers print, the name that `metrics.name` holds, and the factor that brings the number to the unit"
     yield "in that name. Case does not matter. A prefix as in `train/loss` is left out; one that names a split, as in"
@@ -117,7 +117,7 @@ def metric_names() -> Iterator[str]:
     yield "These mean something only where their numbers show it: `bytes`, each has a unit of bytes, behind it (`4MB`)"
     yield "or as the last word of its name (`mem_gb`); `powers`, each is a power of two; `falls`, they become smaller."
     yield ""
-    told = table_rows("forensics.dialects", "roles.tsv")
+    told = table_rows("forensics.dialects", "names/roles.tsv")
     yield from table(("printed", "name", "holds", "where"), ((f"`{a}`", f"`{b}`", c, d) for a, b, c, d in told))
     yield from ("", "Metrics that were read under any other name are listed as `unrecognised` in the coverage.", "")
 

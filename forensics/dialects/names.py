@@ -41,21 +41,22 @@ _SHORT = {"memory": "mem", "allocated": "alloc", "max": "peak", "cuda": "gpu", "
 def table() -> dict[str, Name]:
     """Printed name (lower case) → canonical name and scale."""
     return {
-        printed.lower(): Name(known, float(scale)) for printed, known, scale, *_ in table_rows(_PACKAGE, "names.tsv")
+        printed.lower(): Name(known, float(scale))
+        for printed, known, scale, *_ in table_rows(_PACKAGE, "names/names.tsv")
     }
 
 
 @cache
 def _groups() -> dict[str, str]:
     """First part of a name that says where it is logged → what it means: `own`, `device` or `eval`."""
-    return {group: means for group, means, *_ in table_rows(_PACKAGE, "groups.tsv")}
+    return {group: means for group, means, *_ in table_rows(_PACKAGE, "names/groups.tsv")}
 
 
 @cache
 def meanings() -> frozenset[str]:
     """Every canonical name that a printed one can have."""
     return frozenset(name.canonical for name in table().values()) | {
-        known for _, known, *_ in table_rows(_PACKAGE, "roles.tsv")
+        known for _, known, *_ in table_rows(_PACKAGE, "names/roles.tsv")
     }
 
 
@@ -84,7 +85,7 @@ def _joined() -> dict[str, Name]:
 @cache
 def _roles(holds: str) -> dict[str, str]:
     """Words of a name → what it means where its numbers hold that."""
-    return {printed: known for printed, known, told, *_ in table_rows(_PACKAGE, "roles.tsv") if told == holds}
+    return {printed: known for printed, known, told, *_ in table_rows(_PACKAGE, "names/roles.tsv") if told == holds}
 
 
 @cache
@@ -96,7 +97,7 @@ def _sizes() -> dict[str, str]:
 @cache
 def _units(of: str) -> dict[str, float]:
     """Units of one kind (bytes, name, time) → the factor to GiB or to seconds."""
-    return {unit: float(factor) for unit, kind, factor, *_ in table_rows(_PACKAGE, "units.tsv") if kind == of}
+    return {unit: float(factor) for unit, kind, factor, *_ in table_rows(_PACKAGE, "names/units.tsv") if kind == of}
 
 
 @cache

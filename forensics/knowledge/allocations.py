@@ -1,4 +1,4 @@
-"""The numbers in a message of a failed allocation, clause by clause, from `allocations.jsonl`.
+"""The numbers in a message of a failed allocation, clause by clause, from `machines/allocations.jsonl`.
 
 A row has `row` (its name), `number` (what the clause tells: `tried`, `capacity`, `free`, `allocated`…), `words` (a
 search, `{v}` where the size is), `like` (a clause as it is printed) and `source`. A clause has a row and not a message,
@@ -39,4 +39,4 @@ def clauses() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 def rows() -> tuple[Clause, ...]:
     """Every row."""
-    return rows_of("allocations.jsonl", Clause)
+    return rows_of("machines/allocations.jsonl", Clause)

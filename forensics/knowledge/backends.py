@@ -1,4 +1,4 @@
-"""What a run computed on, by the signs that each kind of device leaves, from `backends.jsonl`.
+"""What a run computed on, by the signs that each kind of device leaves, from `machines/backends.jsonl`.
 
 A row has `backend` and patterns of what only such a device leaves: `lines` (ids of error lines), `metrics` (names as
 printed), `values` (of settings that name a device or a communication library). The first row that fits is believed.
@@ -20,4 +20,4 @@ class Backend(Row, frozen=True):
 
 def backends() -> tuple[Backend, ...]:
     """Every kind of device, the most telling first."""
-    return rows_of("backends.jsonl", Backend)
+    return rows_of("machines/backends.jsonl", Backend)

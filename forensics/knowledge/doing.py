@@ -1,19 +1,19 @@
-"""What a rank was at, by its last words or a frame (`doing.jsonl`), and the phase of training (`phases.jsonl`).
+"""What a rank was doing, by its last words or a frame, and the phase of training: `doing`, `phases` of `failures/`.
 
 `row` names a row. `words` is a search in the last line, `frames` one in `function file` of a frame; one may be missing.
-`doing` says it in words; `cause` is what it is a hint at, empty where the line is another rule's to read; `source`.
-The first row that fits decides.
+`doing` says it in words; `cause` is what it is a hint at, empty where the line is another rule's to read; `source`. The
+first row that fits decides.
 
 A phase has `phase`, `frame` (a pattern of the path or the function of the frame that raised), perhaps `around` (one of
 a frame that called it: what the program was doing, whatever part of it raised), and its `source`; the first fits.
 
-The part of a program that an exception came from is in `parts.jsonl`: `part`, `stack` (a search in the frames of its
-traceback, one a line and the innermost first; empty: any), `asks` (what to look at there, the end of an advice on an
-exception that no row of its own knows), `source`, and frames that are and are not such a part (`like`, `unlike`).
+The part of a program that an exception came from is in `failures/parts.jsonl`: `part`, `stack` (a search in the frames
+of its traceback, one a line and the innermost first; empty: any), `asks` (what to look at there, the end of an advice
+on an exception that no row of its own knows), `source`, and frames that are and are not such a part (`like`, `unlike`).
 
-What to do about a log that ends without a word on how the run did is in `open_ends.jsonl`: `row`, `words` (a search in
-the last line; empty: any), `advice`, perhaps a `command`, and `source`. What such a log ends with is where the run was
-last seen, and no proof that it stood still there, so an advice begins with that condition.
+What to do about a log that ends without a word on how the run did is in `failures/open_ends.jsonl`: `row`, `words` (a
+search in the last line; empty: any), `advice`, perhaps a `command`, and `source`. What such a log ends with is where
+the run was last seen, and no proof that it stood still there, so an advice begins with that condition.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Doing(Row, frozen=True):
 
 
 class OpenEnd(Row, frozen=True):
-    """One row of `open_ends.jsonl`."""
+    """One row of `failures/open_ends.jsonl`."""
 
     row: str
     words: str
@@ -47,7 +47,7 @@ class OpenEnd(Row, frozen=True):
 
 
 class Part(Row, frozen=True):
-    """One row of `parts.jsonl`."""
+    """One row of `failures/parts.jsonl`."""
 
     part: str
     stack: str
@@ -60,12 +60,12 @@ class Part(Row, frozen=True):
 def part_of(frames: Iterable[str]) -> Part:
     """Give the part of a program that raised, from the frames of its traceback, the innermost first."""
     stack = "\n".join(frames)
-    return next(row for row in rows_of("parts.jsonl", Part) if re.search(row.stack, stack))
+    return next(row for row in rows_of("failures/parts.jsonl", Part) if re.search(row.stack, stack))
 
 
 def open_ends() -> tuple[OpenEnd, ...]:
-    """Give every row of `open_ends.jsonl`, in the order of the file."""
-    return rows_of("open_ends.jsonl", OpenEnd)
+    """Give every row of `failures/open_ends.jsonl`, in the order of the file."""
+    return rows_of("failures/open_ends.jsonl", OpenEnd)
 
 
 def open_end_of(line: str) -> OpenEnd | None:
@@ -80,20 +80,20 @@ def any_end() -> OpenEnd:
 
 def by_words(line: str) -> Doing | None:
     """Give what a rank was at that printed a line last; None where its words hint at nothing."""
-    rows = rows_of("doing.jsonl", Doing)
+    rows = rows_of("failures/doing.jsonl", Doing)
     found = next((row for row in rows if row.words and re.search(row.words, line)), None)
     return found if found is not None and found.cause else None
 
 
 def by_frame(frame: str) -> Doing | None:
     """Give what a rank was at whose stack has a frame, `function file`; None where its names hint at nothing."""
-    rows = rows_of("doing.jsonl", Doing)
+    rows = rows_of("failures/doing.jsonl", Doing)
     return next((row for row in rows if row.frames and re.search(row.frames, frame)), None)
 
 
 def is_unsaved(cause: str) -> bool:
     """Whether a cause says that a rank was still saving."""
-    return any(row.cause == cause and row.doing == "saving" for row in rows_of("doing.jsonl", Doing))
+    return any(row.cause == cause and row.doing == "saving" for row in rows_of("failures/doing.jsonl", Doing))
 
 
 def phase_of(frame: str, around: Iterable[str] = ()) -> str:
@@ -107,7 +107,7 @@ def phase_of(frame: str, around: Iterable[str] = ()) -> str:
 
 @cache
 def _phases() -> tuple[tuple[str, re.Pattern[str], re.Pattern[str] | None], ...]:
-    rows = bare_rows("phases.jsonl")
+    rows = bare_rows("failures/phases.jsonl")
     return tuple(
         (row["phase"], re.compile(row["frame"]), re.compile(row["around"]) if "around" in row else None) for row in rows
     )

@@ -1,4 +1,4 @@
-"""Lines by which a known failure shows, from `errors.jsonl`; all that is known of such a line is in its row.
+"""Lines by which a known failure shows, from `failures/errors.jsonl`; all that is known of such a line is in its row.
 
 | field | what it holds |
 |---|---|
@@ -123,7 +123,7 @@ class ErrorLine(Row, frozen=True):
 
 def table() -> tuple[ErrorLine, ...]:
     """Give every row, in the order of the file."""
-    return rows_of("errors.jsonl", ErrorLine)
+    return rows_of("failures/errors.jsonl", ErrorLine)
 
 
 @cache

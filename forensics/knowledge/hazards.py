@@ -1,4 +1,4 @@
-"""Settings that make a failure of one shape likelier or harder to see, from `hazards.jsonl`.
+"""Settings that make a failure of one shape likelier or harder to see, from `failures/hazards.jsonl`.
 
 A row has `hazard` (its name), `shape`, `setting` (a pattern of the last part of a key), `values` (those that are
 hazardous), `says` (what the setting does), `advice` (how to set it) and `source`.
@@ -28,4 +28,4 @@ class Hazard(Row, frozen=True):
 
 def hazards_of(shape: str) -> tuple[Hazard, ...]:
     """Give the hazardous settings of a shape, in the order of the table."""
-    return tuple(row for row in rows_of("hazards.jsonl", Hazard) if row.shape == shape)
+    return tuple(row for row in rows_of("failures/hazards.jsonl", Hazard) if row.shape == shape)

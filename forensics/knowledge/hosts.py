@@ -1,4 +1,4 @@
-"""Where a line of a launcher, a scheduler or a kernel's log names the host that it is about, from `hosts.jsonl`.
+"""Where a line of a launcher, a scheduler or a kernel's log names its host, from `machines/hosts.jsonl`.
 
 A row has `host` (its id), `line` (a pattern with the group `host`) and its `source`; the first row that fits decides.
 """
@@ -22,4 +22,4 @@ def host_of(line: str) -> str | None:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(row["line"]) for row in bare_rows("hosts.jsonl"))
+    return tuple(re.compile(row["line"]) for row in bare_rows("machines/hosts.jsonl"))

@@ -1,12 +1,13 @@
 """What is known of installed packages: whose a file is, what a module is installed by, and what versions changed.
 
-`libraries.jsonl` says which files of a stack a run does not own: `files` (a pattern that a path holds), `package` where
-the name behind it is that of an installed package. `modules.jsonl` gives the `package` that brings the `modules`, where
-the two are not called alike. `changes.jsonl` has the names that a package lost or gained: `like`, a message that a row
-is about, `owner`, the module, class or function that is asked, and `name` (patterns of the whole of each), the version
-`below` which it is there, or `since` which, what to use `instead`, or an `advice` of its own, in which `{name}` and
-`{owner}` are those of the message. The first row that fits is told. `lacks.jsonl` has the `words` by which Python says
-that a name is not there, with the groups `owner` and `name`, and texts that they are `like` and `unlike`.
+`advice/libraries.jsonl` says which files of a stack a run does not own: `files` (a pattern that a path holds),
+`package` where the name behind it is that of an installed package. `advice/modules.jsonl` gives the `package` that
+brings the `modules`, where the two are not called alike. `advice/changes.jsonl` has the names that a package lost or
+gained: `like`, a message that a row is about, `owner`, the module, class or function that is asked, and `name`
+(patterns of the whole of each), the version `below` which it is there, or `since` which, what to use `instead`, or an
+`advice` of its own, in which `{name}` and `{owner}` are those of the message. The first row that fits is told.
+`advice/lacks.jsonl` has the `words` by which Python says that a name is not there, with the groups `owner` and `name`,
+and texts that they are `like` and `unlike`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from forensics.knowledge._rows import Row, bare_rows, rows_of
 
 
 class Lack(Row, frozen=True):
-    """One row of `lacks.jsonl`."""
+    """One row of `advice/lacks.jsonl`."""
 
     row: str
     words: str
@@ -29,7 +30,7 @@ class Lack(Row, frozen=True):
 
 
 class Change(Row, frozen=True):
-    """One row of `changes.jsonl`."""
+    """One row of `advice/changes.jsonl`."""
 
     package: str
     owner: str
@@ -60,13 +61,13 @@ class Change(Row, frozen=True):
 
 
 def changes() -> tuple[Change, ...]:
-    """Give every row of `changes.jsonl`."""
-    return rows_of("changes.jsonl", Change)
+    """Give every row of `advice/changes.jsonl`."""
+    return rows_of("advice/changes.jsonl", Change)
 
 
 def lacks() -> tuple[Lack, ...]:
-    """Give every row of `lacks.jsonl`."""
-    return rows_of("lacks.jsonl", Lack)
+    """Give every row of `advice/lacks.jsonl`."""
+    return rows_of("advice/lacks.jsonl", Lack)
 
 
 def changed(said: str) -> str:
@@ -86,7 +87,7 @@ def installed_by(module: str) -> str:
 
 @cache
 def _packages_of_modules() -> Mapping[str, str]:
-    return {module: str(row["package"]) for row in bare_rows("modules.jsonl") for module in row["modules"]}
+    return {module: str(row["package"]) for row in bare_rows("advice/modules.jsonl") for module in row["modules"]}
 
 
 def is_library(file: str) -> bool:
@@ -114,7 +115,7 @@ def short_frame(frame: str) -> str:
 @cache
 def library_files() -> str:
     """The pattern that a path of such a file holds."""
-    return "|".join(f"(?:{row['files']})" for row in bare_rows("libraries.jsonl"))
+    return "|".join(f"(?:{row['files']})" for row in bare_rows("advice/libraries.jsonl"))
 
 
 @cache
@@ -124,5 +125,5 @@ def _pattern() -> re.Pattern[str]:
 
 @cache
 def _packages() -> re.Pattern[str]:
-    named = "|".join(f"(?:{row['files']})" for row in bare_rows("libraries.jsonl") if row.get("package"))
+    named = "|".join(f"(?:{row['files']})" for row in bare_rows("advice/libraries.jsonl") if row.get("package"))
     return re.compile(rf"(?:{named})(?P<package>\w+)")

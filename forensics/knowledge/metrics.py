@@ -1,4 +1,4 @@
-"""What metrics are to a search for numbers that are not finite, from `metrics.jsonl`; the first row that fits decides.
+"""What metrics are to a search for NaN and infinity, from `training/metrics.jsonl`; the first row that fits decides.
 
 A row has `names`, a pattern over the whole canonical name, and may have `but`, another that the name must not fit;
 `role`: `loss`, `grad_norm`, `eval` (held-out loss) or `part` (of the loss); `tells`, facts that the program reads of
@@ -28,13 +28,13 @@ class Metric(Row, frozen=True):
 @cache
 def with_role() -> tuple[Metric, ...]:
     """Give the rows that have a role, in their order."""
-    return tuple(row for row in rows_of("metrics.jsonl", Metric) if row.role)
+    return tuple(row for row in rows_of("training/metrics.jsonl", Metric) if row.role)
 
 
 @cache
 def telling(fact: str) -> str:
     """Give a pattern over the whole name of the metrics that tell a fact; raises `KeyError` when no row tells it."""
-    found = [row.names for row in rows_of("metrics.jsonl", Metric) if fact in row.tells]
+    found = [row.names for row in rows_of("training/metrics.jsonl", Metric) if fact in row.tells]
     if not found:
         raise KeyError(fact)
     return f"^(?:{'|'.join(found)})$"

@@ -1,4 +1,4 @@
-"""Operations that leave the finite range: why, and how each is guarded, from `operations.jsonl`.
+"""Operations that leave the finite range: why, and how each is guarded, from `failures/operations.jsonl`.
 
 A row has `operation`, `names` (a pattern over the name of a backward function or a module), `why`, `fix` (an order,
 without its end) and `source`. The first row whose pattern fits holds.
@@ -23,7 +23,7 @@ class Operation(Row, frozen=True):
 
 def operations() -> tuple[Operation, ...]:
     """Every kind, in the order of the table."""
-    return rows_of("operations.jsonl", Operation)
+    return rows_of("failures/operations.jsonl", Operation)
 
 
 def operation_of(name: str) -> Operation | None:

@@ -1,11 +1,13 @@
 """What names of folders and files tell: of which checkpoint a path is, and what a numbered folder beside its like is.
 
-A row of `checkpoints.jsonl` has `row` (its name), `of` (`folder` or `file`), `words` (a pattern of the whole name, in
-which the group `step` counts optimizer steps and `epoch` epochs; `{weights}` are the endings of files of weights),
-names that it is `like` and `unlike`, and `source`, the trainer that gives them. The first row that fits is taken.
+A row of `files/checkpoints.jsonl` has `row` (its name), `of` (`folder` or `file`), `words` (a pattern of the whole
+name, in which the group `step` counts optimizer steps and `epoch` epochs; `{weights}` are the endings of files of
+weights), names that it is `like` and `unlike`, and `source`, the trainer that gives them. The first row that fits is
+taken.
 
-A row of `folders.jsonl` has `is` (`part` of one job or a `run` of its own), `names` (a pattern of what stands before
-the number) and its `source`; or `holds`, the path of a file that the program writes once in the folder of each run.
+A row of `files/folders.jsonl` has `is` (`part` of one job or a `run` of its own), `names` (a pattern of what stands
+before the number) and its `source`; or `holds`, the path of a file that the program writes once in the folder of each
+run.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class CheckpointName(Row, frozen=True):
 
 def checkpoint_names() -> tuple[CheckpointName, ...]:
     """Give every row, in the order in which they are asked."""
-    return rows_of("checkpoints.jsonl", CheckpointName)
+    return rows_of("files/checkpoints.jsonl", CheckpointName)
 
 
 @cache
@@ -133,7 +135,8 @@ def home_of(path: str) -> str | None:
 
 @cache
 def _held() -> re.Pattern[str]:
-    return re.compile(f"(.+)/(?:{'|'.join(row['holds'] for row in bare_rows('folders.jsonl') if 'holds' in row)})")
+    held = (row["holds"] for row in bare_rows("files/folders.jsonl") if "holds" in row)
+    return re.compile(f"(.+)/(?:{'|'.join(held)})")
 
 
 def is_run(name: str) -> bool:
@@ -143,5 +146,5 @@ def is_run(name: str) -> bool:
 
 @cache
 def _of_folders(kind: str, number: str) -> re.Pattern[str]:
-    names = "|".join(row["names"] for row in bare_rows("folders.jsonl") if row["is"] == kind and "names" in row)
+    names = "|".join(row["names"] for row in bare_rows("files/folders.jsonl") if row["is"] == kind and "names" in row)
     return re.compile(f"(?i)(?:{names}){number}")

@@ -1,4 +1,4 @@
-"""What to look at for each shape, in the order of cost, from `playbooks.jsonl`.
+"""What to look at for each shape, in the order of cost, from `advice/playbooks.jsonl`.
 
 A row has `check` (its id, a shape and a name), `shape` (`none` where there is no verdict, `healthy` where nothing was
 found), `also` (other shapes whose check it is), `text` (what to do, and what it tells), `source`, and what decides it
@@ -41,7 +41,7 @@ class PlaybookRow(Row, frozen=True):
 @cache
 def playbooks() -> tuple[PlaybookRow, ...]:
     """Every check, those of one shape in their order."""
-    return tuple(each for row in rows_of("playbooks.jsonl", PlaybookRow) for each in _of_each_shape(row))
+    return tuple(each for row in rows_of("advice/playbooks.jsonl", PlaybookRow) for each in _of_each_shape(row))
 
 
 def _of_each_shape(row: PlaybookRow) -> Iterator[PlaybookRow]:

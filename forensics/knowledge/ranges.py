@@ -1,13 +1,12 @@
-"""Ranges: where a quantity is healthy, and from where it is a red flag, in each regime, from `ranges.jsonl`.
+"""Ranges: where a quantity is healthy, and from where it is a red flag, in each regime, from `training/ranges.jsonl`.
 
-A row has `row` (its name), `quantity`, `regime` (rl; fine-tuning, of it adapter or full; first record; or any),
-`rule` (who judges it), `meaning` (what a value outside means) and `source`. `lo` and `hi` bound the healthy range;
-`op` with `red` is the red flag, which counts from `from_step` on. `test` is how a series is judged: `median` (the
-running median of 10 records is beyond the bound in 80 % of the last 20), `all` (each of the last 20 is), `share` (more
-than half of them are), `often` (more than the `share` of the last half is, three times at least), `spread` (the robust
-relative deviation of the last half is), `rise` and `fall` (a proven trend of the last half in the wrong direction),
-`flat` (the last fifth is not above the first).
-`unless` is a trend of the last half that excuses a level.
+A row has `row` (its name), `quantity`, `regime` (rl; fine-tuning, of it adapter or full; first record; or any), `rule`
+(who judges it), `meaning` (what a value outside means) and `source`. `lo` and `hi` bound the healthy range; `op` with
+`red` is the red flag, which counts from `from_step` on. `test` is how a series is judged: `median` (the running median
+of 10 records is beyond the bound in 80 % of the last 20), `all` (each of the last 20 is), `share` (more than half of
+them are), `often` (more than the `share` of the last half is, three times at least), `spread` (the robust relative
+deviation of the last half is), `rise` and `fall` (a proven trend of the last half in the wrong direction), `flat` (the
+last fifth is not above the first). `unless` is a trend of the last half that excuses a level.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Range(Row, frozen=True):
 @cache
 def ranges() -> Mapping[str, Range]:
     """Every row by its name, in the order of the table."""
-    return {row.row: row for row in rows_of("ranges.jsonl", Range)}
+    return {row.row: row for row in rows_of("training/ranges.jsonl", Range)}
 
 
 def range_of(row: str) -> Range:

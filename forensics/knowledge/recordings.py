@@ -1,12 +1,12 @@
-"""What a run may record, by what each is seen, why it matters and how to record it, from `recordings.jsonl`.
+"""What a run may record, by what each is seen, why it matters and how to record it, from `advice/recordings.jsonl`.
 
 A row has `signal`, `label` (after "no"), and by what it is seen: `metrics` (a pattern of canonical names), `kind` (of
 names that an analysis knows: pace, device_memory, host_memory, settings, end), `tables` (any that has rows), `formats`
 (a pattern of formats of files), `events` (a pattern of ids of error lines), `facts` (a pattern of keys), or `ranks`
-(files of at least two ranks; it is asked of runs of several ranks only).
-`matters` is half a sentence; `record` are recipes in order, the first that fits is told: `text`, `command`, `trainer`
-and `on` (a backend, or `ranks` where there are several; an empty one where no backend is known). In a text `{step}` is
-the onset, and a part in brackets is left out where there is none.
+(files of at least two ranks; it is asked of runs of several ranks only). `matters` is half a sentence; `record` are
+recipes in order, the first that fits is told: `text`, `command`, `trainer` and `on` (a backend, or `ranks` where there
+are several; an empty one where no backend is known). In a text `{step}` is the onset, and a part in brackets is left
+out where there is none.
 """
 
 from __future__ import annotations
@@ -57,4 +57,4 @@ class Recording(Row, frozen=True):
 @cache
 def recordings() -> Mapping[str, Recording]:
     """Every signal by its name, those that every run should have first."""
-    return {row.signal: row for row in rows_of("recordings.jsonl", Recording)}
+    return {row.signal: row for row in rows_of("advice/recordings.jsonl", Recording)}

@@ -1,8 +1,8 @@
-"""Regimes: what kind of fine-tuning a run is, by its settings or by what it logs, from `regimes.jsonl`.
+"""Regimes: what kind of fine-tuning a run is, by its settings or by what it logs, from `training/regimes.jsonl`.
 
-A row has `sign` (its id), `regime` (rl, preference, fine-tuning: supervised, on text), `key` and `value` (patterns
-over the end of a setting's key and over its whole value, in lower case), or `metric` (a pattern over a printed name),
-and `source`. The first row that fits holds.
+A row has `sign` (its id), `regime` (rl, preference, fine-tuning: supervised, on text), `key` and `value` (patterns over
+the end of a setting's key and over its whole value, in lower case), or `metric` (a pattern over a printed name), and
+`source`. The first row that fits holds.
 """
 
 from __future__ import annotations
@@ -23,4 +23,4 @@ class Sign(Row, frozen=True):
 
 def signs() -> tuple[Sign, ...]:
     """Every row, in the order in which they are asked."""
-    return rows_of("regimes.jsonl", Sign)
+    return rows_of("training/regimes.jsonl", Sign)

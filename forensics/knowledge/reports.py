@@ -1,4 +1,4 @@
-"""What reports of a gone process mean where nothing else explains them, by their cause, from `reports.jsonl`.
+"""What reports of a gone process mean where nothing else explains them, by their cause, from `failures/reports.jsonl`.
 
 A row has `cause`, that of all reports (empty: any other), and of one of them where it holds `beside` others, or, with
 `said`, of a run that names one rank at most, where every report fits that pattern; `means`, the cause that is given;
@@ -33,7 +33,7 @@ def report(cause: str, *others: str, said: Sequence[str] = ()) -> Report:
 
     `said`: the words of all reports, where the run names no second rank that could be the peer.
     """
-    every, rows = {cause, *others}, rows_of("reports.jsonl", Report)
+    every, rows = {cause, *others}, rows_of("failures/reports.jsonl", Report)
     own = (row for row in rows if row.said and {row.cause} == every)
     told = next((row for row in own if said and all(re.search(row.said, words) for words in said)), None)
     if told is not None:

@@ -1,13 +1,13 @@
-"""Whether a failure comes again when the run is started again, by the nature of its cause, from `restarts.jsonl`.
+"""Whether a failure comes again after a restart, by the nature of its cause, from `advice/restarts.jsonl`.
 
 A row has an `id`, `decision` (`as_is`, `after_change`, `elsewhere` or `stop`), `says` (why, as half a sentence),
 `source`, and conditions, all of which must hold: `nature` (of the cause), `stuck` (so many attempts in a row got no
 further), and `again` (an earlier attempt failed at the same file, data position or device). The first row that fits
-decides. The nature of a cause is in its own row, else in that of its shape in `shapes.jsonl`:
+decides. The nature of a cause is in its own row, else in that of its shape in `advice/shapes.jsonl`:
 
-`program` its own error, `numbers` training went wrong, `capacity` it needs more than there is, `checkpoint` a file
-that does not load, `machine` a host, device or link, `passing` somebody did not answer in time, `outside` somebody
-ended it, `pace`, `score`, and `unclear` where nothing tells.
+`program` its own error, `numbers` training went wrong, `capacity` it needs more than there is, `checkpoint` a file that
+does not load, `machine` a host, device or link, `passing` somebody did not answer in time, `outside` somebody ended it,
+`pace`, `score`, and `unclear` where nothing tells.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RestartRow(Row, frozen=True):
 
 def restarts() -> tuple[RestartRow, ...]:
     """Every row, in the order in which they decide."""
-    return rows_of("restarts.jsonl", RestartRow)
+    return rows_of("advice/restarts.jsonl", RestartRow)
 
 
 def tries_left(nature: str, stuck: int) -> int:
@@ -58,4 +58,4 @@ def nature_of(cause: str, shape: str) -> str:
 
 @cache
 def _natures() -> dict[str, str]:
-    return {row["shape"]: row["nature"] for row in bare_rows("shapes.jsonl")}
+    return {row["shape"]: row["nature"] for row in bare_rows("advice/shapes.jsonl")}

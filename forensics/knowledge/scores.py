@@ -1,10 +1,10 @@
-"""Names of scores: which keys of a result are one, and which way each is better, from `scores.jsonl`.
+"""Names of scores: which keys of a result are one, and which way each is better, from `training/scores.jsonl`.
 
 A row has `row` (its name), `kind`, `names` (a pattern of whole names), `where` (`logged` where it holds among logged
-metrics alone: as a key of any file it may be something else) and `source`. A `share` is one of documents, 1 being
-best; of `higher` more is better, of `lower` less; what is `of_loss` is computed from the loss; of what is `of_pairs` a
-guess gets half; of what is `wrong`, the rest is right. `split` are words before a name that tell no task, `bound` those
-of a key that is a limit or a goal.
+metrics alone: as a key of any file it may be something else) and `source`. A `share` is one of documents, 1 being best;
+of `higher` more is better, of `lower` less; what is `of_loss` is computed from the loss; of what is `of_pairs` a guess
+gets half; of what is `wrong`, the rest is right. `split` are words before a name that tell no task, `bound` those of a
+key that is a limit or a goal.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def is_of_pairs(name: str) -> bool:
 
 @cache
 def _names(*kinds: str, logged: bool) -> str:
-    rows = (r for r in bare_rows("scores.jsonl") if r["kind"] in kinds and (logged or r.get("where") != "logged"))
+    rows = (
+        r for r in bare_rows("training/scores.jsonl") if r["kind"] in kinds and (logged or r.get("where") != "logged")
+    )
     return "|".join(row["names"] for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""Settings of a run under one name each, however trainers spell them, from `settings.jsonl`.
+"""Settings of a run under one name each, however trainers spell them, from `training/settings.jsonl`.
 
 A row has `name`, `keys` (a pattern over the last part of a key, or over its last parts where it names a separator; in
 lower case and with `_` for `-`), `source` (who spells it so), and may have `flags`: keys that are switches, with the
@@ -31,7 +31,7 @@ class Known(Row, frozen=True):
 
 def settings() -> tuple[Known, ...]:
     """Every setting."""
-    return rows_of("settings.jsonl", Known)
+    return rows_of("training/settings.jsonl", Known)
 
 
 @cache

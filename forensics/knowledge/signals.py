@@ -1,9 +1,8 @@
-"""Signals that end a process, from `signals.jsonl`: signal(7), and the words of bash and srun for each.
+"""Signals that end a process, from `machines/signals.jsonl`: signal(7), and the words of bash and srun for each.
 
 A row has `number`, `name`, `way` (`asked`: somebody asked the process to end; `killed`: it ended without its doing;
 `aborted`: its own abort, or a watchdog's where it waited too long), `is_sent` (by a person, a scheduler or the kernel,
-and by no fault of the program), `cause` of a process that said nothing else, and
-`words` (how launchers write it).
+and by no fault of the program), `cause` of a process that said nothing else, and `words` (how launchers write it).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Signal(Row, frozen=True):
 
 @cache
 def _by_number() -> Mapping[int, Signal]:
-    return {row.number: row for row in rows_of("signals.jsonl", Signal)}
+    return {row.number: row for row in rows_of("machines/signals.jsonl", Signal)}
 
 
 def signal_of(code: int) -> Signal | None:

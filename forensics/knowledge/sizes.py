@@ -1,4 +1,4 @@
-"""Sizes that are known: of the memory of devices (`devices.jsonl`), and of an element of a tensor (`dtypes.jsonl`).
+"""Sizes of the memory of devices (`machines/devices.jsonl`) and of an element of a tensor (`machines/dtypes.jsonl`).
 
 A row of `devices` has `gib`, as vendors count it: what a run may have computed on that does not say it. A row of
 `dtypes` has `dtype` (a name in lower case), `bytes`, `also` (other names of types as wide). Both have a `source`.
@@ -24,9 +24,9 @@ def element_bytes(dtype: str) -> int | None:
 
 @cache
 def _device_sizes() -> tuple[float, ...]:
-    return tuple(sorted(float(row["gib"]) for row in bare_rows("devices.jsonl")))
+    return tuple(sorted(float(row["gib"]) for row in bare_rows("machines/devices.jsonl")))
 
 
 @cache
 def _widths() -> Mapping[str, int]:
-    return {name: row["bytes"] for row in bare_rows("dtypes.jsonl") for name in (row["dtype"], *row["also"])}
+    return {name: row["bytes"] for row in bare_rows("machines/dtypes.jsonl") for name in (row["dtype"], *row["also"])}

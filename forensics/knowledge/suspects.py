@@ -1,4 +1,4 @@
-"""What a cause says of the ranks of a hang that clues name for it, from `suspects.jsonl`.
+"""What a cause says of the ranks of a hang that clues name for it, from `failures/suspects.jsonl`.
 
 A row has `cause`; `telling`, 0 to 10: of several causes that are said of one rank the most telling one is given;
 `marks`: Whether an exit code says that the process aborted. `stands_for`, the cause that is given in its place, and
@@ -33,7 +33,7 @@ class Suspect(Row, frozen=True):
 @cache
 def suspects() -> Mapping[str, Suspect]:
     """Give every row by its cause."""
-    return {row.cause: row for row in rows_of("suspects.jsonl", Suspect)}
+    return {row.cause: row for row in rows_of("failures/suspects.jsonl", Suspect)}
 
 
 def suspect(cause: str) -> Suspect:

@@ -3,11 +3,12 @@
 A row of the files of `vocabulary/` has `row` (its name), `means` (what its words stand for), `words` (a search in the
 text), `like` (texts that it fits), `unlike` (near misses, which no row of its meaning fits) and `source`. Rows of one
 meaning are alternatives. Patterns are run by `re` and by polars: no look-around, no back-reference. A row of
-`keys.jsonl` has `row`, `means`, `keys` (each compared whole) and `source`; rows of one meaning follow one another, the
-best key first.
+`files/keys.jsonl` has `row`, `means`, `keys` (each compared whole) and `source`; rows of one meaning follow one
+another, the best key first.
 
-`languages.tsv` has the words of logs in other languages, each with its English one. What is known of a printed name is
-known by its English words: `Validierungsverlust`, `验证损失` and `потери валидации` are asked for as `validation loss`.
+`vocabulary/languages.tsv` has the words of logs in other languages, each with its English one. What is known of a
+printed name is known by its English words: `Validierungsverlust`, `验证损失` and `потери валидации` are asked for as
+`validation loss`.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Keys(Row, frozen=True):
 
 def every_key() -> tuple[Keys, ...]:
     """Every row of keys, in the order of the file."""
-    return rows_of("keys.jsonl", Keys)
+    return rows_of("files/keys.jsonl", Keys)
 
 
 def keys_of(means: str) -> tuple[str, ...]:
@@ -117,7 +118,7 @@ class _Words(NamedTuple):
 
 @cache
 def _words() -> _Words:
-    rows = table_rows("forensics.knowledge", "languages.tsv")
+    rows = table_rows("forensics.knowledge", "vocabulary/languages.tsv")
     words = {word.replace("_", " "): english for english, words, *_ in rows for word in words.split()}
     found = "|".join(map(_found, sorted(words, key=len, reverse=True)))
     plain = [word for word in words if word.isascii()]

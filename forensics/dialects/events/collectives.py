@@ -29,7 +29,7 @@ _FIELDS = lazily(r"(SequenceNumber|OpType|TensorDtypes)=(\w+?)(?=,|\)|$|OpType)"
 _SHAPES = lazily(r"TensorShape=((?:\[[\d, ]*\],? ?)+)")
 _MOST_RANKS = 4_096
 _PRINTED = lazily(r"^(?:[\w.]+:)?(?P<op>\w+?)(?: (?P<a>\d{1,7})(?P<way><-|->)(?P<b>\d{1,7}))?$")
-_SPELLINGS = {printed: name for printed, name, _ in table_rows("forensics.dialects", "collectives.tsv")}
+_SPELLINGS = {printed: name for printed, name, _ in table_rows("forensics.dialects.events", "collectives.tsv")}
 _OP_CHARS = 60
 
 

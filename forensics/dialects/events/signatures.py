@@ -41,7 +41,7 @@ def stems() -> tuple[str, ...]:
 
     All lines of a log are searched for these in one pass, so they are rare in ordinary output.
     """
-    return tuple(orjson.loads((files("forensics.dialects") / "stems.json").read_bytes()))
+    return tuple(orjson.loads((files("forensics.dialects.events") / "stems.json").read_bytes()))
 
 
 @cache

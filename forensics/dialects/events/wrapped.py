@@ -17,7 +17,9 @@ from forensics.io.tables import table_rows
 from forensics.patterns import lazily
 
 #: Beginnings of messages that are longer than a terminal is wide, and what each holds when it is whole.
-_WHOLE: Mapping[str, str] = {begins: whole for begins, whole, _ in table_rows("forensics.dialects", "wrapped.tsv")}
+_WHOLE: Mapping[str, str] = {
+    begins: whole for begins, whole, _ in table_rows("forensics.dialects.events", "wrapped.tsv")
+}
 #: A line of this file of PyTorch may have been broken before the words above.
 _SPEAKER = "GroupNCCL.cpp:"
 #: One of these is in every line that may be mended.

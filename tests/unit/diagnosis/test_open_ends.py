@@ -61,7 +61,7 @@ def test_an_advice_on_an_open_end_begins_with_its_condition() -> None:
     assert [row.row for row in open_ends() if not row.advice.startswith("If ")] == []
 
 
-@pytest.mark.parametrize("row", rows_of("parts.jsonl", Part), ids=lambda row: row.part)
+@pytest.mark.parametrize("row", rows_of("failures/parts.jsonl", Part), ids=lambda row: row.part)
 def test_the_part_of_a_program_is_told_by_the_frames_of_its_row_and_not_by_a_near_miss(row: Part) -> None:
     assert part_of(row.like) is row
     assert not row.unlike or part_of(row.unlike) is not row

@@ -45,7 +45,9 @@ def test_a_long_text_is_a_line_and_no_name() -> None:
 
 
 def test_each_word_stands_in_one_row() -> None:
-    words = [word for _, words, *_ in table_rows("forensics.knowledge", "languages.tsv") for word in words.split()]
+    words = [
+        word for _, words, *_ in table_rows("forensics.knowledge", "vocabulary/languages.tsv") for word in words.split()
+    ]
     assert sorted({*words}) == sorted(words)
 
 

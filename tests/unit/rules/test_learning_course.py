@@ -19,7 +19,7 @@ from forensics.case.progress import ledger
 from forensics.diagnosis.precedence import leads, preference
 from forensics.model import EvidenceRole, Finding, Severity
 from forensics.registry import load
-from forensics.rules.learning import gradients
+from forensics.rules.learning.updates import gradients
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median, past_median
 from forensics.store.run import Run, run_of

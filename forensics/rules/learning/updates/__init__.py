@@ -1,0 +1,1 @@
+"""Rules for what changes the weights: learning rates and gradients."""
