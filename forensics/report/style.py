@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
 from forensics.patterns import lazily
 
+T = TypeVar("T")
 Paint = Literal["bold", "dim", "red", "green", "yellow", "magenta", "cyan"]
 _CODES: dict[Paint, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "magenta": 35, "cyan": 36}
 LABEL_CHARS = 12
@@ -31,6 +32,10 @@ class Style(Struct, frozen=True):
         if not self.color or not text:
             return text
         return f"\x1b[{';'.join(str(_CODES[p]) for p in paints)}m{text}\x1b[0m"
+
+    def first(self, rows: Sequence[T], most: int) -> Sequence[T]:
+        """Give the first of some rows, or all where everything is shown."""
+        return rows if self.verbose else rows[:most]
 
     def field(self, label: str, text: str, *paints: Paint, most: int | None = None) -> Iterator[str]:
         """Lay out `label  text`, wrapped under itself, over at most `most` lines; a long word stays whole."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 
 from msgspec import Struct
 
@@ -30,7 +30,10 @@ _TIME = lazily(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):.*$")
 
 
 class _Room(Struct, frozen=True):
-    """Lines for each part (`restart`: its reason); `evidence`, `fixes` and `links` say how many are shown."""
+    """Lines for each part (`restart`: its reason); `evidence`, `fixes` and `links` say how many are shown.
+
+    A style that shows everything uses the widest room, and cuts no part of it.
+    """
 
     headline: int = 3
     cause: int = 3
@@ -94,7 +97,7 @@ def render_many(reports: Sequence[Report], style: Style = PLAIN) -> Iterator[str
             yield from style.field("", printable(group.headline), "bold", most=2)
         if group.seen.runs:
             yield from style.field("seen", group.seen.words, most=2)
-        shown = group.reports if style.verbose else group.reports[:_MOST_RUNS]
+        shown = style.first(group.reports, _MOST_RUNS)
         for report in shown:
             where = say.onset(report.verdict.onset)
             yield f"  {printable(report.run)}" + (f"  {where}" if where else "")
@@ -166,7 +169,7 @@ def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:
         yield from why
     every = {(e.place, e.quote): e for e in reversed(finding.evidence)}
     distinct = list(reversed(every.values()))
-    shown = distinct if style.verbose else distinct[: room.evidence]
+    shown = style.first(distinct, room.evidence)
     for index, evidence in enumerate(shown):
         yield from _one_evidence("evidence" if not index else "", evidence, style, room.quote)
     if rest := len(distinct) - len(shown):
@@ -192,15 +195,15 @@ def _advice(report: Report, style: Style, room: _Room) -> Iterator[str]:
     yield from _fixes(report, style, room)
     if words := say.restart(verdict):
         yield from style.field("restart", printable(words))  # a checkpoint's path is never cut
-        if (why := say.why_restart(verdict)) and (style.verbose or room.restart):
-            yield from style.field("", printable(why), most=None if style.verbose else room.restart)
+        if (why := say.why_restart(verdict)) and room.restart:
+            yield from style.field("", printable(why), most=room.restart)
         yield from _command(verdict.restart.command if verdict.restart is not None else None)
-    if (check := say.open_check(verdict)) is not None and (style.verbose or room.step):
-        yield from style.field("next", printable(check.text), most=None if style.verbose else room.step)
+    if (check := say.open_check(verdict)) is not None and room.step:
+        yield from style.field("next", printable(check.text), most=room.step)
         yield from _command(check.command)
-    for gap in verdict.missing if style.verbose else verdict.missing[:1]:
-        words = say.record(gap, briefly=not style.verbose and room.record < _ROOMS[0].record)
-        yield from style.field("record", printable(words), most=None if style.verbose else room.record)
+    for gap in style.first(verdict.missing, 1):
+        words = say.record(gap, briefly=room.record < _ROOMS[0].record)
+        yield from style.field("record", printable(words), most=room.record)
         yield from _command(gap.command)
 
 
@@ -211,11 +214,9 @@ def _command(command: str | None) -> Iterator[str]:
 
 
 def _fixes(report: Report, style: Style, room: _Room) -> Iterator[str]:
-    every = report.verdict.actions
-    shown = every if style.verbose else every[: room.fixes]
-    for index, action in enumerate(shown):
+    for index, action in enumerate(style.first(report.verdict.actions, room.fixes)):
         label = "fix" if not index else ""
-        most = None if style.verbose else room.fix + (not index)  # the first has room for its setting and place
+        most = room.fix + (not index)  # the first has room for its setting and place
         yield from style.field(label, printable(say.fix(action)), most=most)
         yield from _command(action.command)
 
@@ -224,7 +225,7 @@ def _chain(report: Report, style: Style, room: _Room) -> Iterator[str]:
     links = report.verdict.chain
     if len(links) < 2:  # one link says no more than the headline
         return
-    shown = links if style.verbose else links[: room.links]
+    shown = style.first(links, room.links)
     for index, link in enumerate(shown):
         arrow = "-> " if index else ""
         more = f" (+{len(links) - len(shown)} more)" if index == len(shown) - 1 and len(links) > len(shown) else ""
@@ -241,13 +242,13 @@ def _doubts(report: Report, style: Style, room: _Room) -> Iterator[str]:
         quote = printable(first.quote.strip(), max(20, style.width - LABEL_CHARS - len(place) - 1))
         yield style.paint(f"{'against':<{LABEL_CHARS}}", "dim") + f"{place} {quote}"
     yield from style.field("seen", printable(say.seen(report.coverage)), most=1)
-    if verdict.missing and (names := say.unrecognised(report.coverage)) and (style.verbose or room.names):
+    if verdict.missing and (names := say.unrecognised(report.coverage)) and room.names:
         hint = "; [metrics] in forensics.toml names them"
-        yield from style.field("names", printable(names + hint), most=None if style.verbose else room.names)
+        yield from style.field("names", printable(names + hint), most=room.names)
     if unseen := say.unseen(report):
         yield from style.field("not seen", printable("; ".join(unseen)), most=room.unseen)
     if style.verbose or verdict.lead is None or say.open_check(verdict) is None:
-        for index, step in enumerate(islice(say.next_steps(report), None if style.verbose else 1)):
+        for index, step in enumerate(style.first(say.next_steps(report), 1)):
             label = "more" if not index else ""
             if say.is_command(step):  # it is copied, so it is never wrapped or cut
                 yield whole(label, step, style)

@@ -116,7 +116,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
     yield f"{style.paint(word, 'bold', _PAINTS[word])}  {printable(page.run)}"
     yield from text_facts(_facts(page, 10_000 if style.verbose else _WAITS), style)
     rows = _ranks(page)
-    shown = rows if style.verbose else rows[:_RANKS]
+    shown = style.first(rows, _RANKS)
     for index, (ranks, state) in enumerate(shown):
         yield from style.field("ranks" if not index else "", printable(f"{ranks}: {_rank_words(state)}"))
         if state.rank in page.verdict.culprits and state.place:
@@ -127,14 +127,14 @@ def _text(page: Page, style: Style) -> Iterator[str]:
         yield from style.field("", f"and {len(rows) - len(shown)} more groups of ranks (--verbose)")
     yield from _tree(page, style)
     if is_hang(page):
-        for index, evidence in enumerate(page.hang.evidence if style.verbose else page.hang.evidence[:_EVIDENCE]):
+        for index, evidence in enumerate(style.first(page.hang.evidence, _EVIDENCE)):
             yield from proof(evidence, style, first=not index)
     for index, item in enumerate(page.hang.collect):
         yield from style.field("next time" if not index else "", printable(item))
 
 
 def _tree(page: Page, style: Style) -> Iterator[str]:
-    nodes = page.hang.stacks if style.verbose else page.hang.stacks[:_NODES]
+    nodes = style.first(page.hang.stacks, _NODES)
     for index, node in enumerate(nodes):
         lack = f" | lack {','.join(spans(node.lack))}" if node.lack else ""
         label = "stacks" if not index else ""

@@ -57,7 +57,7 @@ def render(summary: Summary, form: str, style: Style = PLAIN) -> Iterator[str]:
 def _text(summary: Summary, style: Style) -> Iterator[str]:
     yield from field(words(summary.coverage), style)
     files = summary.coverage.files
-    for file in files if style.verbose else files[:_FILES_SHOWN]:
+    for file in style.first(files, _FILES_SHOWN):
         what = file.format or file.ingester or file.reason or "not recognised"
         tail = f": {file.reason}" if file.status is FileStatus.PARTIAL and file.reason else ""
         counts = f"{file.read_bytes:,} of {file.size_bytes:,} bytes, {say.plural(file.records, 'record')}"

@@ -81,7 +81,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
     yield f"{style.paint(word, 'bold', _PAINTS[word])}  {page.origin.kind}  {printable(page.run)}"
     yield from style.field("", sentence, "bold")
     yield from text_facts(_facts(page), style)
-    shown = page.origin.evidence if style.verbose else page.origin.evidence[:_EVIDENCE_SHOWN]
+    shown = style.first(page.origin.evidence, _EVIDENCE_SHOWN)
     for index, evidence in enumerate(shown):
         yield from proof(evidence, style, first=not index)
 
