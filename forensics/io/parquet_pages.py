@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from forensics.errors import InputError, LimitExceeded
 from forensics.io.limits import DEFAULT, Limits
+from forensics.io.tolerant_json import as_list
 
 MAGIC = b"PAR1"
 _FOOTER_BYTES = 64 << 20
@@ -149,9 +150,7 @@ def _int(struct: Fields, number: int) -> int:
 
 
 def _structs(struct: Fields, number: int) -> list[Fields]:
-    found = struct.get(number)
-    items = cast("list[object]", found) if isinstance(found, list) else []
-    return [cast("Fields", item) for item in items if isinstance(item, dict)]
+    return [cast("Fields", item) for item in as_list(struct.get(number)) if isinstance(item, dict)]
 
 
 def _flat(schema: list[Fields]) -> Iterator[tuple[str, str]]:
@@ -179,7 +178,7 @@ def _faults(data: bytes, group: Fields, end: int) -> Iterator[tuple[str, str]]:
     for chunk in _structs(group, 1):
         meta = chunk.get(3)
         path = cast("Fields", meta).get(3) if isinstance(meta, dict) else None
-        parts = cast("list[object]", path) if isinstance(path, list) else []
+        parts = as_list(path)
         name = ".".join(part.decode("utf-8", "replace") for part in parts if isinstance(part, bytes))
         if not isinstance(meta, dict) or 1 in chunk:
             yield name, "its values stand in another file"

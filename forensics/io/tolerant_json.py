@@ -34,6 +34,16 @@ _ESCAPE = lazily(
 _I64 = range(-(1 << 63), 1 << 64)
 
 
+def as_object(value: object) -> dict[str, object]:
+    """Give a value that was read where it is an object, else an empty one."""
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[object]:
+    """Give a value that was read where it is a list, else an empty one."""
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
 def loads(data: bytes, limits: Limits = DEFAULT) -> object:
     """Read one JSON document; NaN and Infinity literals become floats, a lone surrogate stays as its visible escape.
 

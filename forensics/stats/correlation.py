@@ -7,6 +7,7 @@ from math import log, sqrt
 import numpy as np
 from msgspec import Struct
 
+from forensics.stats.running import block_means
 from forensics.stats.spread import MEDIAN_TO_MEAN, Floats, jitter, scatter
 
 _BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256)
@@ -74,10 +75,9 @@ def long_run(values: Floats) -> LongRun:
     """
     seen = [(1, jitter(values))]
     for length in _BLOCKS:
-        count = len(values) // length
-        if count < _FEWEST_BLOCKS:
+        if len(values) // length < _FEWEST_BLOCKS:
             break
-        steps = np.sort(np.abs(np.diff(values[: count * length].reshape(count, length).mean(axis=1))))
+        steps = np.sort(np.abs(np.diff(block_means(values, length))))
         mean = float(steps[: max(1, int(_KEPT * len(steps)))].mean())
         seen.append((length, sqrt(length) * mean / _MEAN_OF_LOWEST / sqrt(2)))
     sd = max(value for _, value in seen)

@@ -35,6 +35,12 @@ def logs(values: Floats) -> tuple[Floats, Places]:
     return np.log(values[kept]), kept
 
 
+def block_means(values: Floats, size: int) -> Floats:
+    """Average so many neighbours at a time; the last values that fill no block are left out."""
+    count = len(values) // size
+    return values[: count * size].reshape(count, size).mean(axis=1)
+
+
 def centred_median(y: Floats, window: int) -> Floats:
     """Median of `window` (odd) values around each one; the two ends are mirrored."""
     half = min(window // 2, max(0, len(y) - 1))

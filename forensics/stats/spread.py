@@ -65,6 +65,12 @@ def _is_one(values: NDArray[Any]) -> bool:
     return bool((some[len(some) // 2 :] == some[: len(some) - len(some) // 2]).any())
 
 
+def behind_last(marks: NDArray[np.bool_]) -> int:
+    """Give the position behind the last mark; 0 without any."""
+    places = np.flatnonzero(marks)
+    return int(places[-1]) + 1 if len(places) else 0
+
+
 def quantiles_of(values: Floats, shares: Sequence[float]) -> list[float]:
     """Give quantiles as `np.quantile` does between two places, in half of the time for a million; NaN of no number."""
     ranked = np.sort(values)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from math import isfinite, sqrt
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 
 from forensics.io.tables import table_rows
-from forensics.io.tolerant_json import loads
+from forensics.io.tolerant_json import as_object, loads
 from forensics.knowledge.scores import is_higher_better, is_share
 from forensics.store.run import Run
 
@@ -64,8 +64,7 @@ def settings_of(row: Row) -> Mapping[str, object]:
 
 @lru_cache(maxsize=4096)
 def _settings(text: str) -> Mapping[str, object]:
-    found = loads(text.encode())
-    return MappingProxyType(cast("dict[str, object]", found) if isinstance(found, dict) else {})
+    return MappingProxyType(as_object(loads(text.encode())))
 
 
 def members_of(row: Row) -> tuple[str, ...]:

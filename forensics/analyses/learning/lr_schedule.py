@@ -7,7 +7,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.case.curves.loss import Curve, beside
-from forensics.stats.spread import Floats, each_once
+from forensics.stats.spread import Floats, behind_last, each_once
 from forensics.store.run import Run
 
 
@@ -41,8 +41,7 @@ def schedule_of(curve: Curve) -> Schedule:
     """Read one curve of learning rates."""
     v = curve.values
     top = int(np.argmax(v))
-    alive = np.flatnonzero(v > NOTHING * v[top])
-    dead = int(alive[-1]) + 1 if len(alive) else 0
+    dead = behind_last(v > NOTHING * v[top])
     rising = np.flatnonzero(v[1:] / JUMP > v[:-1]) + 1
     return Schedule(
         curve=curve,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from forensics.analyses.learning.losses import Loss, losses
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.series import holding, metric_rows
-from forensics.stats.spread import Floats, median_of
+from forensics.stats.spread import Floats, behind_last, median_of
 from forensics.store.run import Run
 
 
@@ -82,12 +82,10 @@ def _still(run: Run, loss: Loss, limits: Frozen) -> Still | None:
         return None if trains else Still(loss, "masked", last, 0, 0, idle)
     if equal >= limits.share and n >= _needed(last, limits):
         return Still(loss, "frozen", last, 0, 0, idle)
-    away = np.flatnonzero(~same)
-    start = int(away[-1]) + 1 if len(away) else 0
+    start = behind_last(~same)
     low, count = float(values.min()), n - start
     if count >= max(limits.stuck, n // 3) and low > 0 and last > limits.above * low:
-        below = np.flatnonzero(values <= (low + last) / 2)
-        return Still(loss, "stuck", last, start, int(below[-1]) + 1, idle)
+        return Still(loss, "stuck", last, start, behind_last(values <= (low + last) / 2), idle)
     if not _rounded(last, limits) and last >= float(values[0]) and count >= _needed(last, limits) and 2 * count > n:
         return Still(loss, "froze", last, start, start, idle)
     return None

@@ -10,7 +10,7 @@ from msgspec import Struct
 from forensics.case.curves.loss import Curve
 from forensics.stats.correlation import Noise, noise_about
 from forensics.stats.running import Places, centred_median, logs, ratio_of
-from forensics.stats.spread import Floats, median_of
+from forensics.stats.spread import Floats, behind_last, median_of
 
 #: A curve with fewer positive values is no loss on a logarithmic scale.
 _POSITIVE = 0.95
@@ -85,8 +85,8 @@ def trend_of(level: Level | None) -> Trend | None:
     if first > y[0] + _LEAP or min(y[0], y[1]) - first > _CLEAR * noise.sd:
         first = float(y[0])
     third, fourth = median_of(y[n - 2 * quarter : n - quarter]), median_of(y[-quarter:])
-    away = np.flatnonzero(np.abs(middle - fourth) > max(0.02, 4 * noise.of_level(min(51, n / 10))))
-    settled = int(away[-1]) + 1 if len(away) else _above_at_first(y, fourth, noise)
+    away = np.abs(middle - fourth) > max(0.02, 4 * noise.of_level(min(51, n / 10)))
+    settled = behind_last(away) or _above_at_first(y, fourth, noise)
     return Trend(
         records=n,
         first=ratio_of(first),

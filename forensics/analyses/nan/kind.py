@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from forensics.analyses.nan.onset import SPOKEN, NanOnset, before, nan_onset
 from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
+from forensics.analyses.nan.series import losses_beside
 from forensics.case.curves.loss import curves
 from forensics.case.errors.kinds import attributes
 from forensics.case.evidence import Row
@@ -229,8 +230,7 @@ def hidden(found: NanOnset) -> bool:
     if found.first.role != "grad_norm":
         return False
     row = found.first.row
-    own = (pl.col("source") == row["source"]) & (pl.col("attempt") == row["attempt"]) & (pl.col("role") == "loss")
-    losses = found.rows.filter(own & (pl.col("seq") >= row["seq"]))
+    losses = found.rows.filter(losses_beside(row) & (pl.col("seq") >= row["seq"]))
     return len(losses) > 0 and not losses["bad"].any() and losses["value"][-1] == 0.0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -107,10 +107,14 @@ def _judge(run: Run, table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> I
     )
 
 
+def losses_beside(row: Mapping[str, Any]) -> pl.Expr:
+    """Choose the losses of a row's source in its attempt."""
+    return (pl.col("source") == row["source"]) & (pl.col("attempt") == row["attempt"]) & (pl.col("role") == "loss")
+
+
 def _beside(table: pl.DataFrame, key: dict[str, Any]) -> pl.DataFrame:
     """Loss series of the same attempt of the same source, other than the one itself."""
-    same = (pl.col("source") == key["source"]) & (pl.col("attempt") == key["attempt"]) & (pl.col("role") == "loss")
-    return table.filter(same & (pl.col("raw_name") != key["raw_name"]))
+    return table.filter(losses_beside(key) & (pl.col("raw_name") != key["raw_name"]))
 
 
 def _sound(losses: pl.DataFrame) -> bool:
@@ -167,8 +171,7 @@ def _zeros(run: Run, table: pl.DataFrame, cfg: Shares) -> Iterator[Candidate]:
 def _vanished(run: Run, cfg: Shares) -> Iterator[Candidate]:
     """A loss column that disappears while iterations go on."""
     for row in vanished(run).filter(pl.col("n_lost") >= cfg.lost_records).iter_rows(named=True):
-        same = (pl.col("source") == row["source"]) & (pl.col("attempt") == row["attempt"]) & (pl.col("role") == "loss")
-        losses = watched(run).filter(same & (pl.col("seq") < row["seq"]) & ~pl.col("bad"))
+        losses = watched(run).filter(losses_beside(row) & (pl.col("seq") < row["seq"]) & ~pl.col("bad"))
         clean = losses.row(-1) if len(losses) else None
         yield Candidate(Status.FAILED, "vanished", row, clean, row["at"], len(losses) + row["n_lost"], row["n_lost"], 0)
 

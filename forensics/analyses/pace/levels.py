@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from forensics.stats.changes import best_cut
 from forensics.stats.correlation import LongRun, correlation, long_run
+from forensics.stats.running import block_means
 from forensics.stats.spread import Floats
 
 _MOST_CUTS = 12
@@ -59,8 +60,7 @@ class Levels(Struct, frozen=True):
 def blocks(values: Floats) -> tuple[Floats, int]:
     """Average neighbours until at most 4096 values are left: the values, and how many records each stands for."""
     size = max(1, -(-len(values) // _MOST_BLOCKS))
-    count = len(values) // size
-    return (values[: count * size].reshape(count, size).mean(axis=1), size) if size > 1 else (values, 1)
+    return (block_means(values, size), size) if size > 1 else (values, 1)
 
 
 def levels(values: Floats, block: int, bounds: Bounds) -> Levels:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from forensics.analyses.pace.levels import Levels
 from forensics.stats.correlation import correlation
+from forensics.stats.running import block_means
 from forensics.stats.spread import Floats, each_once
 
 _BLOCKS, _KNOTS, _FEWEST = 200, 31, 8
@@ -40,7 +41,7 @@ def ramp_of(values: Floats, found: Levels) -> Ramp | None:
     count = len(values) // size
     if count < _FEWEST:
         return None
-    means = values[: count * size].reshape(count, size).mean(axis=1)
+    means = block_means(values, size)
     level = float(means.mean())
     means = means - level
     first, last, power = _best_ramp(means)

@@ -20,7 +20,7 @@ from forensics.compare.decide import Answer, Decision, Policy, decide
 from forensics.compare.diff import SectionKind
 from forensics.compare.model import Options, Section, SideSummary
 from forensics.model import Evidence, EvidenceRole
-from forensics.stats.spread import Floats
+from forensics.stats.running import block_means
 from forensics.stats.student import hypot
 from forensics.store.run import Run
 from forensics.values import named, replace
@@ -346,16 +346,11 @@ def _averaged(base: Steady, cand: Steady, ratio: float) -> list[tuple[Side, Side
         (np.where(fine.paused, np.exp(fine.spikes.base), fine.seconds), rare.logs[~rare.spikes.far]),
         (fine.seconds, np.log(rare.seconds)),
     ):
-        means = _block_means(seconds, size)
+        means = block_means(seconds, size)
         if len(means) >= FEWEST and len(other) >= FEWEST:
             a, b = Side(np.log(means), np.arange(len(means))), Side(other, -1 - np.arange(len(other)))
             pairs.append((b, a) if ratio > 1 else (a, b))
     return pairs
-
-
-def _block_means(seconds: Floats, size: int) -> Floats:
-    count = len(seconds) // size
-    return seconds[: count * size].reshape(count, size).mean(axis=1)
 
 
 def _rounded(found: Estimate, base: Steady, cand: Steady) -> Estimate:

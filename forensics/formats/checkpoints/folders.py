@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from forensics.formats.checkpoints.safetensors import header_bytes
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
+from forensics.formats.rows.out import write_row
 from forensics.knowledge.paths import Named, named, whose
 from forensics.model import WEIGHTS
 
@@ -81,7 +82,7 @@ def _complete(name: str, found: Named, opened: Opened) -> bool | None:
 
 def _row(found: Named, out: Out, *, complete: bool | None) -> None:
     row = {"seq": 0, "step": found.step, "path": found.path, "kind": "directory", "complete": complete}
-    out.rows("checkpoints", {name: [cell] for name, cell in row.items()})
+    write_row(out, "checkpoints", row)
 
 
 def _pointer(opened: Opened, out: Out) -> None:

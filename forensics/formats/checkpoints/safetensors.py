@@ -14,6 +14,7 @@ from typing import cast
 
 from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.facts import ConfigFacts
+from forensics.formats.rows.out import write_row
 from forensics.io.tolerant_json import loads
 from forensics.knowledge.paths import named
 from forensics.knowledge.vocabulary import stands_for
@@ -117,4 +118,4 @@ def _checkpoint(path: str, out: Out, *, complete: bool | None) -> None:
     if found is not None:
         done = False if found.temporary else complete
         row = {"seq": 0, "step": found.step, "path": found.path, "kind": "directory", "complete": done}
-        out.rows("checkpoints", {name: [cell] for name, cell in row.items()})
+        write_row(out, "checkpoints", row)

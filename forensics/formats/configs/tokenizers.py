@@ -15,7 +15,7 @@ from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Snif
 from forensics.formats.rows.facts import ConfigFacts
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.budget import Budget
-from forensics.io.tolerant_json import dumps, loads
+from forensics.io.tolerant_json import as_list, dumps, loads
 
 _MOST_BYTES = 64 << 20
 _SPECIALS = 64
@@ -152,8 +152,7 @@ def _ids(vocabulary: object) -> Iterator[tuple[str, int]]:
 
 
 def _added_tokens(cell: object) -> dict[int, str]:
-    rows = cast("list[object]", cell) if isinstance(cell, list) else []
-    maps = [cast("dict[str, object]", row) for row in rows if isinstance(row, dict)]
+    maps = [cast("dict[str, object]", row) for row in as_list(cell) if isinstance(row, dict)]
     return {cast("int", row["id"]): str(row.get("content")) for row in maps if _is_id(row.get("id"))}
 
 

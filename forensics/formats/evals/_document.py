@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 from msgspec import Struct, field
 
 from forensics.errors import InputError
 from forensics.formats.rows.json_records import Offsets, objects_under, offsets_of
-from forensics.io.tolerant_json import loads
+from forensics.io.tolerant_json import as_list, as_object, loads
 
 Object = Mapping[str, object]
 _MOST_MEMBERS = 10_000
@@ -32,11 +31,6 @@ class Document(Struct, frozen=True):
     def part(self, key: str) -> Object:
         """Object under a top-level key; empty when it is something else."""
         return as_object(self.whole.get(key))
-
-
-def as_object(cell: object) -> Object:
-    """The cell if it is an object, else an empty one."""
-    return cast("dict[str, object]", cell) if isinstance(cell, dict) else {}
 
 
 def parsed(data: bytes, under: str) -> Document:
@@ -72,7 +66,7 @@ def members(groups: Object, task: str) -> tuple[str, ...]:
     waiting, seen = [task], {task}
     while waiting and len(seen) < _MOST_MEMBERS:
         inside = groups.get(waiting.pop())
-        for name in cast("list[object]", inside) if isinstance(inside, list) else []:
+        for name in as_list(inside):
             if not isinstance(name, str) or name in seen:
                 continue
             seen.add(name)

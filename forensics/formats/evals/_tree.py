@@ -15,6 +15,7 @@ from typing import cast
 from msgspec import Struct, field
 
 from forensics.formats.evals._settings import flat
+from forensics.io.tolerant_json import as_object
 from forensics.knowledge.scores import metric_of
 from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
@@ -181,8 +182,7 @@ def _with_settings(one: Scored, document: object, inside: set[Path], known: dict
 
 def _names_task(key: str, node: object) -> bool:
     if key.lower() in _SUMMARIES:
-        beside = cast("dict[str, object]", node) if isinstance(node, dict) else {}
-        return any(isinstance(cell, dict) and not _is_container(name) for name, cell in beside.items())
+        return any(isinstance(cell, dict) and not _is_container(name) for name, cell in as_object(node).items())
     return not _is_container(key)
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forensics.formats.evals._document import Document, Object, as_object, parsed
+from forensics.formats.evals._document import Document, Object, parsed
 from forensics.formats.evals._rows import EvalRow, measured, text_of, whole, write_rows
 from forensics.formats.evals._settings import TASK_KEYS, flat, known, settings_text
 from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.text import document, settle_document
+from forensics.io.tolerant_json import as_object
 
 _HEAD = 1 << 16
 _MOST_BYTES = 64 << 20

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from forensics.formats.evals._document import Document, Object, as_object, members, parsed
+from forensics.formats.evals._document import Document, Object, members, parsed
 from forensics.formats.evals._own import own_rows
 from forensics.formats.evals._rows import EvalRow, Measured, measured, text_of, whole, write_rows
 from forensics.formats.evals._settings import CONFIG_KEYS, FILE_KEYS, TASK_KEYS, arguments, flat, known, settings_text
@@ -27,7 +27,7 @@ from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Snif
 from forensics.formats.rows.json_records import number, offsets_of
 from forensics.formats.rows.metrics import nanoseconds
 from forensics.formats.rows.text import document, settle_document
-from forensics.io.tolerant_json import loads
+from forensics.io.tolerant_json import as_object, loads
 from forensics.knowledge.vocabulary import stands_for
 
 _HEAD = 1 << 16

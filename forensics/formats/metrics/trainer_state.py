@@ -18,6 +18,7 @@ from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import Places, number, places, records_before_damage
 from forensics.formats.rows.metrics import At, MetricRows, int64
+from forensics.formats.rows.out import write_row
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.tolerant_json import loads
 from forensics.knowledge.paths import named
@@ -110,5 +111,5 @@ def _checkpoint(path: str, out: Out, *, broken: bool) -> bool:
         return False
     complete = False if broken or found.temporary else None
     row = {"seq": 0, "step": found.step, "path": found.path, "kind": "directory", "complete": complete}
-    out.rows("checkpoints", {name: [cell] for name, cell in row.items()})
+    write_row(out, "checkpoints", row)
     return True

@@ -33,3 +33,8 @@ class Out(Protocol):
     def format(self, name: str) -> None:
         """Name the variant that was recognised (for text logs: the dialects)."""
         ...
+
+
+def write_row(out: Out, table: str, row: Mapping[str, object]) -> None:
+    """Add one row to a table of the store."""
+    out.rows(table, {name: [cell] for name, cell in row.items()})

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from forensics.formats.snapshot._stacks import StackBook
 from forensics.io.budget import WorkExceeded
+from forensics.io.tolerant_json import as_list, as_object
 
 #: Units of one segment or block: its row takes 5 µs.
 _ROW_UNITS = 32
@@ -98,9 +99,8 @@ def _block(
 
 def _last_use(block: Mapping[str, object]) -> Mapping[str, object]:
     """The newest entry of a block's history (up to torch 2.0), or nothing."""
-    history = block.get("history")
-    first = cast("Sequence[object]", history)[0] if isinstance(history, list) and history else None
-    return cast("dict[str, object]", first) if isinstance(first, dict) else {}
+    history = as_list(block.get("history"))
+    return as_object(history[0]) if history else {}
 
 
 def _address(value: object) -> int | None:

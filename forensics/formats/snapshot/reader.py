@@ -20,7 +20,7 @@ from forensics.formats.snapshot._stacks import StackBook
 from forensics.formats.snapshot._stream import Streamed, stream
 from forensics.io.budget import Budget, WorkExceeded
 from forensics.io.pickle.ops import foreign
-from forensics.io.tolerant_json import loads
+from forensics.io.tolerant_json import as_list, as_object, loads
 
 _MAGIC = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _NAMES = ("*.pickle", "*.pkl", "*.json", "*snapshot*")
@@ -77,9 +77,9 @@ def _json(opened: Opened, out: Out, limits: Limits) -> None:
     columns = EventColumns(out, stacks, min(BATCH, limits.batch_rows))
     if isinstance(document, dict):
         traces = cast("dict[str, object]", document).pop("device_traces", None)
-        for device, trace in enumerate(cast("list[object]", traces) if isinstance(traces, list) else ()):
-            for event in cast("list[object]", trace) if isinstance(trace, list) else ():
-                columns.add(cast("dict[str, Any]", event) if isinstance(event, dict) else {}, device)
+        for device, trace in enumerate(as_list(traces)):
+            for event in as_list(trace):
+                columns.add(as_object(event), device)
     _write(Streamed(document, stacks, columns, opened.size_bytes, None), opened, out)
 
 
@@ -87,7 +87,7 @@ def _write(found: Streamed, opened: Opened, out: Out) -> None:
     """Write what is left beside the events, and the account of the file."""
     found.columns.flush()
     rest: object = found.rest
-    document = cast("dict[str, object]", rest) if isinstance(rest, dict) else {}
+    document = as_object(rest)
     state = state_rows(document.get("segments") if isinstance(rest, dict) else rest, found.stacks)
     _account(found, state, opened, out)
     wrong = write_annotations(document, out, opened.budget)

@@ -12,8 +12,9 @@ from forensics.dialects.events import tracebacks
 from forensics.formats.kit import InputError, Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.json_records import number
 from forensics.formats.rows.metrics import int64, nanoseconds
+from forensics.formats.rows.out import write_row
 from forensics.formats.rows.text import document, settle_document
-from forensics.io.tolerant_json import dumps, loads
+from forensics.io.tolerant_json import as_object, dumps, loads
 
 _STACK_CHARS = 200_000
 _MESSAGE_CHARS = 1000
@@ -48,7 +49,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         "text": said[: limits.quote_chars],
         "attrs": dumps(attrs, compact=True).decode(),
     }
-    out.rows("events", {name: [cell] for name, cell in row.items()})
+    write_row(out, "events", row)
     out.format("torchelastic error file")
     settle_document(opened, out, records=1)
 
@@ -57,8 +58,7 @@ def _parts(message: dict[str, object] | str) -> tuple[str, str, float | None]:
     """Text of the exception, its stack, and unix seconds."""
     if isinstance(message, str):
         return message, "", None
-    extra = message.get("extraInfo")
-    more = cast("dict[str, object]", extra) if isinstance(extra, dict) else {}
+    more = as_object(message.get("extraInfo"))
     stack = more.get("py_callstack")
     seconds = number(more.get("timestamp"))
     text = str(message.get("message", ""))

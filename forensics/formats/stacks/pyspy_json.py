@@ -14,7 +14,7 @@ from forensics.formats.rows.metrics import INT64
 from forensics.formats.rows.text import document, settle_document
 from forensics.formats.stacks._rows import StackRows, Thread, process_attrs
 from forensics.formats.stacks.sites import Frame
-from forensics.io.tolerant_json import loads
+from forensics.io.tolerant_json import as_list, loads
 
 _HEAD_BYTES = 16 << 10
 _KEYS = (b'"os_thread_id"', b'"owns_gil"', b'"thread_name"')
@@ -56,8 +56,7 @@ def _thread(item: Mapping[str, Any], rows: StackRows, rank: int | None, seen: se
     number = _whole(item.get("os_thread_id")) or _whole(item.get("thread_id"))
     state = "gil" if item.get("owns_gil") is True else "active" if item.get("active") is True else "idle"
     thread = Thread(str(number or ""), _text(item.get("thread_name")), state, pid, rank)
-    frames = item.get("frames")
-    for cell in cast("list[object]", frames) if isinstance(frames, list) else ():
+    for cell in as_list(item.get("frames")):
         if isinstance(cell, dict):
             thread.add(*_frame(cast("dict[str, object]", cell)))
     rows.add(thread)

@@ -17,6 +17,7 @@ from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import object_of
 from forensics.formats.rows.metrics import MetricRows, nanoseconds
+from forensics.formats.rows.out import write_row
 from forensics.formats.tfevents._event import SESSION_START, Event, Value, WireError, parse_event, values
 from forensics.io.optional import optional
 from forensics.io.tolerant_json import dumps
@@ -162,7 +163,7 @@ def _text(value: Value, event: Event, record: Record, state: _State) -> None:
         "text": text[: state.quote_chars],
         "attrs": dumps({"role": "benign", "tag": value.tag}, compact=True).decode(),
     }
-    out.rows("events", {name: [cell] for name, cell in row.items()})
+    write_row(out, "events", row)
 
 
 # Text and hyperparameters of event files, read with tensorboard's own message classes, which load on first use.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.facts import write_facts
+from forensics.formats.rows.out import write_row
 from forensics.formats.rows.text import document, settle_document
 from forensics.io.tolerant_json import dumps
 
@@ -33,7 +34,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         "text": f"the job's script recorded exit code {code}",
         "attrs": dumps({"role": "benign" if is_zero else "context", "shape": "", "exit_code": str(code)}).decode(),
     }
-    out.rows("events", {name: [cell] for name, cell in row.items()})
+    write_row(out, "events", row)
     write_facts(out, [("exit_code", code, "exit")], line=1)
     out.format("exit code of a job")
     settle_document(opened, out, records=1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import islice
-from typing import cast
 
 from msgspec import field
 
@@ -17,7 +16,7 @@ from forensics.formats.rows.secrets import HIDDEN, masked, without_forms
 from forensics.formats.wandb._define import Definition
 from forensics.formats.wandb._items import Leaf, Names, flat, items, leaves, parts
 from forensics.formats.wandb._marks import stamp_ns
-from forensics.io.tolerant_json import loads
+from forensics.io.tolerant_json import as_object, loads
 from forensics.patterns import lazily
 
 #: Family and key of the facts of a message, by the numbers of its fields; a remote may hold a name or a password.
@@ -89,8 +88,7 @@ class Facts(KeyedFacts):
         except InputError:
             return
         if name == "_wandb" or name.startswith("_wandb."):
-            inner = cast("dict[str, object]", document) if isinstance(document, dict) else {}
-            self._writer(inner.get("cli_version"))
+            self._writer(as_object(document).get("cli_version"))
             return
         for key, cell in flat(name, document):
             self.put("config", key, masked(key, cell))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forensics.formats.rows.out import Out
+from forensics.formats.rows.out import Out, write_row
 from forensics.formats.wandb._items import leaves
 from forensics.io.tolerant_json import dumps
 
@@ -34,7 +34,7 @@ class Marks:
             "text": text[: self._chars],
             "attrs": dumps(attrs, compact=True).decode(),
         }
-        self._out.rows("events", {name: [cell] for name, cell in row.items()})
+        write_row(self._out, "events", row)
 
     def exit(self, byte: int, t_ns: int | None, code: int) -> None:
         """Say how the run ended."""

@@ -16,7 +16,7 @@ from forensics.analyses.learning.rate import jump_before
 from forensics.analyses.learning.spikes import Spike
 from forensics.case.curves.loss import Curve
 from forensics.rules.kit import Finding, Findings, Run, Severity, at_step, number, onset_at, proof, rule
-from forensics.stats.spread import Floats, median_of
+from forensics.stats.spread import Floats, behind_last, median_of
 
 #: No training starts from a loss of this size.
 _ABSURD = 1e10
@@ -135,8 +135,7 @@ def _words(gone: Departure) -> str:
 
 def _absurd(loss: Loss) -> Finding:
     curve = loss.curve
-    low = np.flatnonzero(curve.values <= _ABSURD)
-    at = min(int(low[-1]) + 1 if len(low) else 0, len(curve) - 1)
+    at = min(behind_last(curve.values <= _ABSURD), len(curve) - 1)
     row = curve.row(at)
     return diverged.finding(
         f"{curve.raw_name} is absurdly large: {curve.values[0]:.4g} → {curve.values[-1]:.4g}",

@@ -11,7 +11,7 @@ from forensics.analyses.learning.losses import fell_by, losses
 from forensics.analyses.learning.objective import ADAPTER, FULL, paired, regime_of, reinforced
 from forensics.case.curves.loss import Curve, beside, curves
 from forensics.rules.kit import Finding, Findings, Run, Struct, number, onset_at, proof, rule
-from forensics.stats.spread import Floats, median_of
+from forensics.stats.spread import Floats, behind_last, median_of
 
 
 class Apart(Struct, frozen=True):
@@ -131,8 +131,7 @@ def frozen_eval(run: Run, cfg: FrozenEval) -> Findings:
 
 def _since(values: Floats) -> int:
     """The position from which on every evaluation has the last one's value."""
-    other = np.flatnonzero(values != values[-1]) if len(values) else np.zeros(0)
-    return int(other[-1]) + 1 if len(other) else 0
+    return behind_last(values != values[-1]) if len(values) else 0
 
 
 def _digits(evals: Curve) -> int:

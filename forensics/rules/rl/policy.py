@@ -9,7 +9,7 @@ from forensics.analyses.rl.series import RlSeries, preference_series, rl_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Run, Severity, onset_at, proof, rule
 from forensics.rules.rl._words import finding_of, outside_of
-from forensics.stats.spread import median
+from forensics.stats.spread import behind_last, median
 from forensics.stats.trend import trend_of
 
 #: A fall by this factor within this share of the run is abrupt (axolotl, GRPO training reference, expected trends).
@@ -103,8 +103,7 @@ def _unlikely(series: RlSeries) -> Finding | None:
         return None
     first, last = median(rows["value"].head(_FIRST)), median(rows["value"].tail(_LAST))
     bound = min(_TIMES * first, first - _NATS)
-    likely = (values > bound).nonzero()[0]
-    at = int(likely[-1]) + 1 if len(likely) else 0
+    at = behind_last(values > bound)
     if last > bound or not 0 < at <= len(values) - _LAST:
         return None
     start, before = rows.row(at, named=True), rows.row(at - 1, named=True)

@@ -11,7 +11,7 @@ from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.case.curves.loss import Curve, curves
 from forensics.rules.kit import Findings, Run, Struct, at_step, number, proof, rule
-from forensics.stats.spread import Floats, median_of
+from forensics.stats.spread import Floats, behind_last, median_of
 
 _PARTS = 10
 
@@ -38,8 +38,7 @@ def vanishing_gradients(run: Run, cfg: Vanishing) -> Findings:
     if found is None:
         return
     norm, loss, levels = found
-    low = np.flatnonzero(norm.values >= 10 * cfg.left * levels[0])
-    row = norm.row(min(int(low[-1]) + 1 if len(low) else 0, len(norm) - 1))
+    row = norm.row(min(behind_last(norm.values >= 10 * cfg.left * levels[0]), len(norm) - 1))
     yield vanishing_gradients.finding(
         f"{norm.raw_name} vanishes: {number(levels[0])} → {number(levels[-1])}"
         f", below a tenth from {at_step(row['at'])}",
