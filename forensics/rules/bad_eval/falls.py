@@ -11,12 +11,12 @@ from forensics.values import replace
 
 _SHOWN = 3
 _ADVICE = {
-    "labels": "give the documents the labels of before and evaluate {again}: {what}",
+    "labels": "give the documents their earlier labels and evaluate {again}: {what}",
     "decoding": "evaluate {again} with the decoding of before, in the generation settings: {what}",
     "tokenizer": "evaluate {again} with the tokenizer beside its weights, and compare the vocabulary: {what}",
     "prompt": "evaluate {again} with the prompt and chat template of before: {what}",
     "few-shot": "evaluate {again} with as many few-shot examples as before: {what}",
-    "documents": "evaluate {again} on the documents of before: {what}",
+    "documents": "evaluate {again} on the earlier documents: {what}",
     "model mode": "evaluate {again} with the model in eval mode, dropout off: {what}",
 }
 _COMPARE = (
@@ -96,7 +96,7 @@ def _first_action(found: Diagnosed) -> str:
     again = "the fallen checkpoint" if fall.step is None else f"the checkpoint of step {fall.step}"
     before = "the evaluation before" if fall.step_before in (None, fall.step) else f"the one of step {fall.step_before}"
     if found.changed:
-        advice = _ADVICE.get(found.changed[0].family, "evaluate {again} with the setting of before: {what}")
+        advice = _ADVICE.get(found.changed[0].family, "evaluate {again} with the earlier setting: {what}")
         own = [one for one in found.changed if one.family == found.changed[0].family]
         back = "; ".join(f"{one.name} {one.base}, not {one.cand}" for one in own[:_SHOWN])
         return advice.format(again=again, what=back)

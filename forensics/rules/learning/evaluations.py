@@ -120,7 +120,7 @@ def frozen_eval(run: Run, cfg: FrozenEval) -> Findings:
         if not _goes_on(run, evals) and any(fell_by(one) >= cfg.learns for one in losses(run)):
             yield frozen_eval.finding(
                 f"{same} each of its {count} evaluations while the training loss fell",
-                "weights that learn give another loss: it is not these weights that are evaluated",
+                "weights that learn change this loss: the evaluated weights are not those that are trained",
                 proof(evals.row(0), evals.row(-1)),
                 onset_at(evals.row(0)),
                 cause="stale_evaluation",

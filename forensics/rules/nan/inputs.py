@@ -92,7 +92,7 @@ def fp8_on(run: Run, found: NanOnset) -> Findings:
         return
     yield fp8_on.finding(
         "fp8 was on when training went non-finite",
-        "fp8 scaling breaks on blocks of zeros and on outliers; that it did here is a suspicion",
+        "fp8 scaling breaks on blocks of zeros and on outliers; nothing proves that it did here",
         proof(*(fact_evidence(row) for row in keys.iter_rows(named=True)), found.evidence()[0]),
         found.onset,
         confidence="medium" if found.n_before <= 1 else "low",

@@ -158,7 +158,7 @@ def fragmentation_gap_climbs(run: Run, cfg: FragmentationGapClimbs) -> Findings:
     yield fragmentation_gap_climbs.finding(
         f"reserved memory pulls away from allocated memory: {was} → {now} unused{memory.until(one)}",
         "the difference rises by more than its noise and carries most of the growth of what is reserved:"
-        " free memory is in pieces that no request fits",
+        " free memory is in pieces too small for the requests",
         proof(*memory.series_evidence(one, one.form.onset or 0, -1), *(memory.message_evidence(m) for m in died)),
         memory.onset_of(one),
         severity=severity,

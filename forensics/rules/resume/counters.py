@@ -143,7 +143,7 @@ def _by_the_loss(run: Run, boundary: Boundary, cfg: DataPositionLost) -> Finding
     return data_position_lost.finding(
         f"the loss goes up and down from step {boundary.after.first} on as it did from step {first.first} on:"
         " the run sees its first data again",
-        f"its ups and downs are those of the first records by {alike:.0%}, and of no later ones",
+        f"its ups and downs correlate with those of the first records by {alike:.0%}, and with no later ones",
         proof(new.row(0, named=True), old.row(0, named=True), *loaded(run, boundary)),
         onset(boundary),
         severity="warning",

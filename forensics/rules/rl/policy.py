@@ -109,7 +109,7 @@ def _unlikely(series: RlSeries) -> Finding | None:
     start, before = rows.row(at, named=True), rows.row(at - 1, named=True)
     return kl_divergence.finding(
         f"{series.raw_name} fell from {first:.4g} to {last:.4g}: the preferred answers became far less likely",
-        "their log-probability more than doubled, so that what sets them apart is that others fell further",
+        "their log-probability more than doubled, so they lead only because the others fell further",
         proof(start, before, rows.row(-1, named=True)),
         onset_at(start, before["at"]),
         severity="warning",
