@@ -27,7 +27,6 @@ from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, fact_evidence, number, proof, rule
 from forensics.rules.learning.standstill import PLATEAU, is_plateau
 from forensics.rules.learning.updates.vanishing import VANISHING, vanished
-from forensics.rules.learning.vanishing import VANISHING, vanished
 from forensics.stats.spread import median_of, quantiles_of
 
 #: Values by which a setting says that the data are real.
