@@ -72,6 +72,8 @@ def test_an_end_is_one_behind_what_any_logger_prints(head: str) -> None:
         "early stopping is enabled",
         "no improvement for 3 epochs, lr is halved",
         "upload finished successfully",
+        "received SIGTERM, bye",
+        "bye",
         "Validation finished",
         "loading data ... done",
         "Training step 3 done",
