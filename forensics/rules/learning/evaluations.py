@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from forensics.analyses.evals.curves import eval_curves
+from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.losses import fell_by, losses
 from forensics.analyses.learning.objective import ADAPTER, FULL, paired, regime_of, reinforced
 from forensics.case.curves.loss import Curve, beside, curves
@@ -143,7 +143,8 @@ class OneScore(Struct, frozen=True):
     """Thresholds of LRN036: equal scores at the end, their share of all, and the most that a guesser reaches.
 
     A small set of samples repeats its score while the model learns: a training loss that fell by `learns` says so. Of
-    one that fell to `left` beside `many` equal scores of `poor` at most, none of what was learned holds there.
+    one that fell to `left` beside `many` equal scores of `poor` at most, none of what was learned holds there, unless
+    another score rose by `rises` of the whole.
     """
 
     repeats: int = 5
@@ -153,6 +154,13 @@ class OneScore(Struct, frozen=True):
     many: int = 8
     poor: float = 0.6
     left: float = 0.25
+    rises: float = 0.1
+
+
+def _rise_of(score: EvalCurve) -> float:
+    """By what share of the whole the best score lies above the first."""
+    values = score.values
+    return float(values.max() - values[0]) / (100.0 if float(values.max()) > 1 else 1.0)
 
 
 @rule("LRN036 eval-score-constant", "metrics", severity="warning", confidence="medium", cause="one_answer")
@@ -163,7 +171,10 @@ def one_score(run: Run, cfg: OneScore) -> Findings:
     if reinforced(run) or (learned and fell < 1 - cfg.left):
         return
     repeats, most = (cfg.many, cfg.poor) if learned else (cfg.repeats, cfg.most)
-    for score in (one for one in eval_curves(run) if one.higher):
+    scores = [one for one in eval_curves(run) if one.higher]
+    if learned and any(_rise_of(one) >= cfg.rises for one in scores):
+        return
+    for score in scores:
         values = score.values
         start = _since(values)
         count, value = len(values) - start, float(values[-1])
