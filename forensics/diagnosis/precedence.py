@@ -91,13 +91,16 @@ def explains(cause: Finding, other: Finding) -> bool:
 #: Onsets of one slowdown are this many steps apart at most, or this share of the step: a change of pace is placed by a
 #: fit over records, and by another one in the clocks of each rank.
 _SAME_STEPS, _SAME_SHARE = 5, 0.1
+#: Logs of GPUs have a record in each minute or more; where a step is unknown, times so near are of one event.
+_SAME_NS = 120_000_000_000
 
 
 def same_onset(one: Finding, other: Finding, *, or_earlier: bool = False) -> bool:
     """Whether two findings can speak of one event: their onsets are near each other, or one is unknown."""
     a, b = one.onset.step, other.onset.step
     if a is None or b is None:
-        return True
+        since, until = one.onset.t_ns, other.onset.t_ns
+        return since is None or until is None or abs(since - until) <= _SAME_NS
     near = max(_SAME_STEPS, _SAME_SHARE * b)
     return a - b <= near and (or_earlier or b - a <= near)
 
