@@ -301,7 +301,7 @@ def _series(one: Paced) -> str:
     s = one.steady
     kind = "".join((" with modes" * s.multimodal, " shared" * s.shared, f" pattern {s.period}" * (s.period > 0)))
     figures = (s.resolution, s.spikes.sd, s.values.mean(), s.values.std(), s.excess.sum(), one.interval)
-    combs = " ".join(f"{c.period} from {c.phase} {c.teeth} of {_number(c.expected)}" for c in s.pauses)
+    combs = " ".join(f"{c.period} from {c.phase} {c.teeth}" for c in s.pauses)
     return (
         f"{one.clock.name} {len(s)} warm-up {s.warmup} slow {s.slow.sum()} far {s.spikes.far.sum()}{kind} "
         f"{' '.join(map(_number, figures))} {combs}"

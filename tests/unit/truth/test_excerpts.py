@@ -128,7 +128,9 @@ def test_a_worker_that_ray_killed_for_memory_is_no_traceback_that_was_cut(tmp_pa
     assert (verdict.shape, verdict.cause) == (Shape.OOM, "host_out_of_memory")
 
 
-@pytest.mark.parametrize(("word", "is_read"), [("No log", True), ("N/A", True), ("late", False)])
+@pytest.mark.parametrize(
+    ("word", "is_read"), [("No log", True), ("N/A", True), ("late", True), ("late | worse", False)]
+)
 def test_a_cell_without_a_value_leaves_its_row_in_the_table(tmp_path: Path, word: str, is_read: bool) -> None:
     rows = [f"{at} | {word} | {loss}" for at, loss in enumerate(("0.69", "0.66", "nan", "nan"), start=1)]
     verdict = said(tmp_path, ["Epoch | Training Loss | Validation Loss", "-- | -- | --", *rows, "5 | 0.51 | nan"])

@@ -534,17 +534,18 @@ AGENT = "2031-11-15 16:03:15.140058: {of} external/xla/xla/pjrt/distributed/clie
 
 
 @pytest.mark.parametrize(
-    ("words", "cause"),
+    ("before", "words", "cause"),
     [
-        ("Terminating process because the coordinator detected missing heartbeats.", "peer_gone"),
-        ("The process group is not what it was.", "native_check"),
+        (MISSED, "Terminating process because the coordinator detected missing heartbeats.", "peer_gone"),
+        (MISSED, "The process group is not what it was.", "peer_gone"),
+        ("connected", "The process group is not what it was.", "native_check"),
     ],
 )
 def test_a_process_that_ends_because_a_peer_is_silent_is_no_fault_of_its_library(
-    tmp_path: Path, words: str, cause: str
+    tmp_path: Path, before: str, words: str, cause: str
 ) -> None:
     lines = [
-        AGENT.format(of="E", words=f"/job:jax_worker/replica:0/task:37 {MISSED}"),
+        AGENT.format(of="E" if before == MISSED else "I", words=f"/job:jax_worker/replica:0/task:37 {before}"),
         AGENT.format(of="F", words=words),
     ]
     verdict = said(tmp_path, lines)
