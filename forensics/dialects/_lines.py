@@ -29,7 +29,8 @@ _SPREAD = lazily(rb"\{(?:[ \t]*\n[ \t]+)?['\"][^'\"\n]{1,80}['\"]:[^\n]{0,400}[,
 _WHOLE = lazily(rb"['\"]([^'\"\n]{1,80})['\"]: ?\d+\s*[,}]")
 #: A longer object is no record.
 _RECORD_BYTES = 2_000
-_INDENTED = (b" ", b"\t", b"}", b"]")
+#: What opens and closes an object, and a line that is not indented.
+_MARKS = lazily(rb"[{}]|\n(?![ \t}\]])")
 _COUNTERS = ("counter_of_steps", "counter_of_epochs")
 _ASCII = bytes(range(128)) + b"?" * 128
 _META = lazily(r"[\\.+*?()|\[\]{}^$]")
@@ -87,23 +88,26 @@ def _gathered(data: bytes) -> bytes:
     """The same number of bytes, with blanks for the newlines within each object that counts a step or an epoch."""
     gathered, end = bytearray(data), 0
     for found in _SPREAD.finditer(data):
-        if found.start() >= end and (size := _object_bytes(data[found.start() : found.start() + _RECORD_BYTES])):
-            end = found.start() + size
+        if found.start() < end:  # no byte is looked at twice, whatever a file nests
+            continue
+        size, is_record = _object(data[found.start() : found.start() + _RECORD_BYTES])
+        end = found.start() + size
+        if is_record:
             gathered[found.start() : end] = data[found.start() : end].replace(b"\n", b" ")
     return bytes(gathered) if end else data
 
 
-def _object_bytes(data: bytes) -> int:
-    """How many bytes an indented object takes that counts a step or an epoch; 0 where none begins here and ends."""
+def _object(data: bytes) -> tuple[int, bool]:
+    """How many bytes were read of the object that begins here, and whether it is indented, ends, and counts."""
     depth = 0
-    for at, sign in enumerate(data):
-        depth += (sign == ord("{")) - (sign == ord("}"))
-        if sign == ord("\n") and data[at + 1 : at + 2] not in _INDENTED:
-            return 0
+    for mark in _MARKS.finditer(data):
+        if mark[0] == b"\n":
+            return mark.end(), False
+        depth += 1 if mark[0] == b"{" else -1
         if not depth:
-            names = (key.decode("utf-8", "replace").lower() for key in _WHOLE.findall(data, 0, at + 1))
-            return at + 1 if any(stands_for(means, name) for name in names for means in _COUNTERS) else 0
-    return 0
+            names = (key.decode("utf-8", "replace").lower() for key in _WHOLE.findall(data, 0, mark.end()))
+            return mark.end(), any(stands_for(means, name) for name in names for means in _COUNTERS)
+    return len(data), False
 
 
 def strings(data: bytes) -> pl.Series:

@@ -8,6 +8,7 @@ from pprint import pformat
 import polars as pl
 import pytest
 
+from forensics.dialects import _lines
 from forensics.dialects.engine import parse_text
 from forensics.dialects.learned.generic import learn
 from forensics.dialects.learned.masking import slots
@@ -169,3 +170,17 @@ def test_a_thing_that_goes_to_a_file_of_weights_is_saved(line: str, path: str | 
     assert dialect is not None
     saved = parse_text(dialect, text)["checkpoints"].select("step", "path").rows()
     assert saved == ([] if path is None else [(20, path)])
+
+
+def test_no_byte_of_nested_objects_is_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at, read_object = list[int](), _lines._object
+
+    def counted(data: bytes) -> tuple[int, bool]:
+        size, is_record = read_object(data)
+        looked_at.append(size)
+        return size, is_record
+
+    monkeypatch.setattr(_lines, "_object", counted)
+    data = b'{"a": {\n  ' * 5000
+    _lines.Cut(data)
+    assert len(data) / 2 < sum(looked_at) <= len(data)
