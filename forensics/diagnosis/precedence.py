@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from forensics.analyses.traces.gpu_clocks import SAME_ONSET_NS
 from forensics.case.errors.timeline import before
 from forensics.io.tables import named_rows
 from forensics.knowledge.causes import is_kind
@@ -91,8 +92,6 @@ def explains(cause: Finding, other: Finding) -> bool:
 #: Onsets of one slowdown are this many steps apart at most, or this share of the step: a change of pace is placed by a
 #: fit over records, and by another one in the clocks of each rank.
 _SAME_STEPS, _SAME_SHARE = 5, 0.1
-#: Logs of GPUs have a record in each minute or more; where a step is unknown, times so near are of one event.
-_SAME_NS = 120_000_000_000
 
 
 def same_onset(one: Finding, other: Finding, *, or_earlier: bool = False) -> bool:
@@ -100,7 +99,7 @@ def same_onset(one: Finding, other: Finding, *, or_earlier: bool = False) -> boo
     a, b = one.onset.step, other.onset.step
     if a is None or b is None:
         since, until = one.onset.t_ns, other.onset.t_ns
-        return since is None or until is None or abs(since - until) <= _SAME_NS
+        return since is None or until is None or abs(since - until) <= SAME_ONSET_NS
     near = max(_SAME_STEPS, _SAME_SHARE * b)
     return a - b <= near and (or_earlier or b - a <= near)
 

@@ -16,6 +16,8 @@ _CLOCK = ("gpu_sm_clock_mhz", "gpu_clock_mhz")
 _DEVICE = r"gpu[._](\d{1,4})[._]"
 _REASON = r"(?i)clocks_(?:throttle|event)_reasons\.((?:hw|sw)_\w*(?:slowdown|thermal|brake|power_cap)\w*)"
 _LOADED, _HIGH, _KEEPS = 50.0, 0.9, 3
+#: Logs of GPUs have a record in each minute or more; nothing but chance brings two onsets of a long run so near.
+SAME_ONSET_NS = 120_000_000_000
 
 
 class Throttled(Struct, frozen=True):

@@ -9,6 +9,7 @@ from msgspec import Struct
 from forensics.analyses.pace.account import COARSE, Gravity, Paced, gravest, paced, tier_of
 from forensics.analyses.pace.change import Change
 from forensics.analyses.pace.parts import Rise, data_rise
+from forensics.analyses.traces.gpu_clocks import SAME_ONSET_NS
 from forensics.declared import Fields
 from forensics.registry import Rule
 from forensics.rules.kit import (
@@ -165,17 +166,13 @@ def _grown(run: Run, step: int | None) -> Finding | None:
     return max(around, key=lambda f: float(f.numbers["after_share"]) - float(f.numbers["before_share"]), default=None)
 
 
-#: Logs of GPUs have a record in each minute or more; nothing but chance brings two onsets of a long run so near.
-_NEAR_NS = 120_000_000_000
-
-
 def _throttled(run: Run, t_ns: int | None) -> Finding | None:
     """Give the clock of a GPU that its driver lowered when the steps became slower."""
     if t_ns is None:
         return None
     known = (f for f in gpu_clocks_throttled(run) if f.severity is Severity.WARNING)
     times = ((f, f.evidence[0].t_ns) for f in known)
-    return next((f for f, since in times if since is not None and abs(since - t_ns) <= _NEAR_NS), None)
+    return next((f for f, since in times if since is not None and abs(since - t_ns) <= SAME_ONSET_NS), None)
 
 
 class Temporary(Struct, frozen=True):

@@ -190,6 +190,17 @@ def test_a_slow_rank_is_named_where_the_two_onsets_are_five_steps_or_a_tenth_apa
     assert same_onset(slow(named), slow(told)) is is_same
 
 
+@pytest.mark.parametrize(
+    ("since_s", "until_s", "is_same"),
+    [(0, 120, True), (0, 121, False), (120, 0, True), (121, 0, False), (None, 900, True), (900, None, True)],
+)
+def test_onsets_without_a_step_are_one_where_their_times_are_two_minutes_apart(
+    since_s: int | None, until_s: int | None, is_same: bool
+) -> None:
+    device, steps = (replace(slow(None), onset=Onset(t_ns=s and s * 10**9)) for s in (since_s, until_s))
+    assert same_onset(device, replace(steps, onset=replace(steps.onset, step=300))) is is_same
+
+
 def test_only_a_slowdown_that_names_ranks_says_who_makes_another_one() -> None:
     assert not names_who(slow(100), slow(100))
     assert not names_who(slow(100, culprits=(3,)), slow(100, culprits=(2,)))

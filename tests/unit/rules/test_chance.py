@@ -89,6 +89,15 @@ def test_a_score_may_be_named_by_its_split_alone(tmp_path: Path, line: str, *, i
     assert told(pipeline.report_of(pipeline.ingest_run(tmp_path))) is is_told
 
 
+@pytest.mark.parametrize(("best", "is_told"), [(0.24, True), (0.25, False)])
+def test_scores_that_stay_are_cleared_by_one_that_rose_by_a_tenth_of_the_whole(
+    tmp_path: Path, best: float, *, is_told: bool
+) -> None:
+    losses = tuple(2.0 * 0.8**at for at in range(10))  # it falls to a seventh
+    scores = {"val_accuracy": (0.15,) * 10, "val_f1": (*(0.15,) * 5, 0.15, 0.2, best, 0.2, 0.2)}
+    assert told(judged(tmp_path, loss=losses, **scores)) is is_told
+
+
 def test_the_name_of_a_metric_begins_a_headline_as_it_is_printed(tmp_path: Path) -> None:
     rises = (20.0, 40.0, 60.0, 55.0, 40.0, 30.0, 20.0)
     report = judged(tmp_path, loss=(2.4, 1.1, 0.6, 0.5, 0.4, 0.3, 0.2), mIoU=rises)
