@@ -24,6 +24,9 @@ _ABSURD = 1e10
 _LARGE, _SWING = 1e3, 1.0
 #: A rise within this share of the records, from this share of the first level or more, follows no learning.
 _EARLY, _FELL = 0.25, 0.9
+#: Ranks train one model. Of 5,000 ranks that print 26 values of pure noise, 5 to 12 leave their level by chance; where
+#: fewer than this share of the ranks do, the model did not.
+_CHANCE = 1 / 64
 #: So far above its level a spike is a large one.
 _MAJOR = 2.0
 
@@ -35,8 +38,10 @@ def diverged(run: Run) -> Findings:
         return
     apart = parted(run)
     alone = apart.together.curves[apart.odd] if apart is not None and apart.how == "own" else None
-    found = [hit for one in losses(run) if one.curve is not alone and (hit := _judge(run, one)) is not None]
-    if found:
+    every = losses(run)
+    found = [hit for one in every if one.curve is not alone and (hit := _judge(run, one)) is not None]
+    ranks = len({one.curve.rank for one in every})
+    if found and len(found) >= _CHANCE * ranks:
         yield min(found, key=lambda f: (-f.severity.rank, f.onset.step if f.onset.step is not None else 1 << 62))
 
 

@@ -51,6 +51,15 @@ def test_a_loss_that_jumps_and_stays_has_diverged_at_the_jump() -> None:
     assert one(list(diverged(run))).onset.step == 800
 
 
+@pytest.mark.parametrize(("ranks", "told"), [(128, [800]), (129, [])])
+def test_two_ranks_of_many_beside_the_one_apart_leave_their_level_by_chance(ranks: int, told: list[int]) -> None:
+    courses = [falling(120, seed) for seed in range(ranks)]
+    courses[:3] = [falling(80, seed) + [7 + 0.01 * i for i in range(40)] for seed in range(3)]
+    rows = [losses(values).scan("metrics").with_columns(rank=rank) for rank, values in enumerate(courses)]
+    run = run_of("made", {"metrics": pl.concat(rows).collect()})
+    assert [hit.onset.step for hit in diverged(run)] == told
+
+
 def test_a_spike_that_recovers_is_no_divergence() -> None:
     values = falling(120)
     values[60:63] = [30.0, 20.0, 9.0]
