@@ -96,7 +96,7 @@ def _many(values: Floats, cfg: Episodes) -> tuple[int | None, bool]:
     """The peak of a level that was lost, if it was."""
     n = len(values)
     width, fifth = max(3, n // 10), n // 5
-    levels = np.array([median_of(values[i - width : i]) for i in range(width, n + 1)])
+    levels = pl.Series(values).rolling_median(width)[width - 1 :].to_numpy()
     noise = scatter(values[width - 1 :] - levels) / sqrt(width)
     top = int(np.argmax(levels))
     best, start, last = float(levels[top]), median_of(values[:width]), median_of(values[-fifth:])
