@@ -10,7 +10,7 @@ The last attempt that trained, failed or said that it finished is judged; what e
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
 import polars as pl
@@ -112,7 +112,8 @@ class Attempts(Struct, frozen=True):
     def _told(self, source: str, line: int | None, byte: int | None, t_ns: int | None) -> int | None:
         cuts = self.cuts.get(source)
         if cuts is not None:
-            return max((cut.number for cut in cuts if _reached(cut, line, byte)), default=cuts[0].number)
+            behind = bisect_left(cuts, x=True, key=lambda cut: not _reached(cut, line, byte))
+            return cuts[max(behind - 1, 0)].number
         times = [one.t_ns for one in self.every[1:]]
         if t_ns is not None and times and all(t is not None for t in times):
             return bisect_right([t for t in times if t is not None], t_ns)
@@ -126,8 +127,8 @@ class Attempts(Struct, frozen=True):
     def start_of(self, life: Life) -> Start | None:
         """Give what says best that the process began which trained a life, in whichever store it stands."""
         cuts = self.cuts.get(life.source, ())
-        number = max((cut.number for cut in cuts if cut.seq <= life.seq_first), default=0)
-        return self.every[number].start or life.start
+        behind = bisect_right(cuts, life.seq_first, key=lambda cut: cut.seq)
+        return self.every[cuts[behind - 1].number if behind else 0].start or life.start
 
     def is_over(
         self, source: str, *, line: int | None = None, byte: int | None = None, t_ns: int | None = None
@@ -208,14 +209,21 @@ def judged_rows(run: Run, rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def _counts_anew(run: Run, inside: Mapping[str, Sequence[Start]], edges: Sequence[Boundary]) -> set[Start]:
     """Steps that went back without a sign of a new process, and whose loss goes on: the next epoch of the same one."""
-    silent = {start for own in inside.values() for start in own if not start.quote and not start.resumed}
+    silent = {
+        source: [start for start in own if not start.quote and not start.resumed] for source, own in inside.items()
+    }
     anew = set[Start]()
     for edge in edges:
         low, high = edge.before.seq_last, edge.after.seq_first
-        begins = [s for s in silent if s.source == edge.after.source and low < s.seq <= high]
+        own = silent.get(edge.after.source, ())
+        begins = own[bisect_right(own, low, key=_seq) : bisect_right(own, high, key=_seq)]
         if edge.kind in {"scratch", "stage"} and begins and not is_new(run, edge) and not _is_told(edge, inside):
             anew.update(begins)
     return anew
+
+
+def _seq(start: Start) -> int:
+    return start.seq
 
 
 def _is_told(edge: Boundary, inside: Mapping[str, Sequence[Start]]) -> bool:

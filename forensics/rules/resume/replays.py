@@ -187,9 +187,10 @@ def older_checkpoint(run: Run, cfg: OlderCheckpoint) -> Findings:
         pl.col("kind").is_in(["saved", "committed"]) & pl.col("line").is_not_null()
     )
     gone = known(run).filter(pl.col("removed") | pl.col("ruined"))["step"]
-    for boundary, life in ((edge, life) for edge in restarts(run) for life in _earlier(run, edge)):
+    replays = [edge for edge in restarts(run) if edge.kind == "replays"] if saved.height else []
+    for boundary, life in ((edge, life) for edge in replays for life in _earlier(run, edge)):
         begun = _begun(boundary, saved["step"])
-        if boundary.kind != "replays" or begun is None or _turned_bad(run, life, cfg):
+        if begun is None or _turned_bad(run, life, cfg):
             continue
         here = (pl.col("source") == life.source) & pl.col("step").is_between(begun, life.last, closed="right")
         own = saved.filter(here & ~pl.col("step").is_in(gone.to_list()))
