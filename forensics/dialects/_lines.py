@@ -29,8 +29,9 @@ _SPREAD = lazily(rb"\{(?:[ \t]*\n[ \t]+)?['\"][^'\"\n]{1,80}['\"]:[^\n]{0,400}[,
 _WHOLE = lazily(rb"['\"]([^'\"\n]{1,80})['\"]: ?\d+\s*[,}]")
 #: A longer object is no record.
 _RECORD_BYTES = 2_000
-#: What opens and closes an object, and a line that is not indented.
+#: What opens and closes an object, and the end of a line behind which one begins that does not go on with it.
 _MARKS = lazily(rb"[{}]|\n(?![ \t}\]])")
+_GOES_ON = tuple(b" \t}]")
 _COUNTERS = ("counter_of_steps", "counter_of_epochs")
 _ASCII = bytes(range(128)) + b"?" * 128
 _META = lazily(r"[\\.+*?()|\[\]{}^$]")
@@ -85,18 +86,36 @@ def _unglued(data: bytes) -> bytes:
 
 
 def _gathered(data: bytes) -> bytes:
-    """The same number of bytes, with blanks for the newlines within each object that counts a step or an epoch."""
+    """The same number of bytes, with blanks for the newlines within each object that counts a step or an epoch.
+
+    It begins in a line that is not indented and ends before the next such line: no byte is looked at twice, whatever a
+    file nests, and a block that ends between two such lines parts no object.
+    """
     if b"\n " not in data and b"\n\t" not in data:
         return data
     gathered, end = bytearray(data), 0
     for found in _SPREAD.finditer(data):
-        if found.start() < end:  # no byte is looked at twice, whatever a file nests
+        begin = data.rfind(b"\n", max(found.start() - _RECORD_BYTES, 0), found.start()) + 1
+        if data[begin] in _GOES_ON or found.start() - begin > _RECORD_BYTES:
             continue
         size, is_record = _object(data[found.start() : found.start() + _RECORD_BYTES])
         end = found.start() + size
         if is_record:
             gathered[found.start() : end] = data[found.start() : end].replace(b"\n", b" ")
     return bytes(gathered) if end else data
+
+
+def whole_records(data: bytes) -> int:
+    """How many bytes of a block are read before the next block is there: all but a record that may go on in it."""
+    low = max(len(data) - 2 * _RECORD_BYTES, 0)
+    tail = _unglued(data[low:].translate(_BREAKS))
+    begin = depth = 0
+    for mark in _MARKS.finditer(tail, 0, len(tail) - 1):
+        if mark[0] == b"\n":
+            begin, depth = mark.end(), 0
+        else:
+            depth = depth + 1 if mark[0] == b"{" else max(depth - 1, 0)
+    return low + begin if depth and (begin or not low) else len(data)
 
 
 def _object(data: bytes) -> tuple[int, bool]:
@@ -205,13 +224,15 @@ def _shapes(literals: tuple[str, ...]) -> tuple[str, ...]:
 class Cut:
     """One block cut into segments once, from which several patterns may choose.
 
-    `seq` numbers the segments of the file; `line` is 1-based by newline; `byte` is the offset in the decoded stream.
+    `seq` numbers the segments of the file, of which `count` are in the block; `line` is 1-based by newline; `byte` is
+    the offset in the decoded stream.
     """
 
     def __init__(self, data: bytes, *, first_line: int = 1, offset: int = 0, first_seq: int = 0) -> None:
         """Cut at newlines, carriage returns, backspaces and behind bars; a break at the end begins no segment."""
         self._original = data
-        self.data = _gathered(_unglued(data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data))
+        parted = _unglued(data.translate(_BREAKS) if b"\r" in data or b"\x08" in data else data)
+        self.data = _gathered(parted)
         ends = np.flatnonzero(np.frombuffer(self.data, np.uint8) == ord("\n"))
         open_end = bool(data) and not self.data.endswith(b"\n")
         self.height = len(ends) + open_end
@@ -219,6 +240,13 @@ class Cut:
         self._begins: Ints = np.empty(self.height + 1, np.int64)
         self._begins[0], self._begins[-1] = 0, len(data) + 1 if open_end else len(data)
         np.add(ends, 1, out=self._begins[1 : len(ends) + 1])
+        #: The number of each segment, and one more; a record that was gathered has those of all its lines.
+        self._numbers = np.arange(self.height + 1)
+        if self.data is not parted:
+            every = np.flatnonzero(np.frombuffer(parted, np.uint8) == ord("\n"))
+            self._numbers = np.searchsorted(every, self._begins, side="left")
+            self._numbers[-1] = len(every) + open_end
+        self.count = int(self._numbers[-1])
         self._strings: pl.Series | None = None
         self._first_line, self._offset, self._first_seq = first_line, offset, first_seq
 
@@ -231,7 +259,7 @@ class Cut:
             self._strings = strings(self.data)
         keep, text = np.arange(self.height), self._strings
         if but is not None:
-            keep = np.delete(keep, but - self._first_seq)
+            keep = np.delete(keep, np.searchsorted(self._numbers, but - self._first_seq))
             text = text[as_column(keep)]
         if pattern is not None:
             is_small = literals and len(self.data) < _FEW_BYTES
@@ -254,7 +282,7 @@ class Cut:
             text = text.str.replace_all(ANSI, "")
         return pl.DataFrame(
             [
-                as_column(keep + self._first_seq, "seq"),
+                as_column(self._numbers[keep] + self._first_seq, "seq"),
                 as_column(self._lines(keep, starts), "line"),
                 as_column(starts + self._offset, "byte"),
                 text.rename("text"),

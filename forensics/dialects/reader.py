@@ -16,6 +16,7 @@ from forensics.dialects.events import collectives, elastic, headless, heads, sig
 from forensics.dialects.events.last_words import last_words
 from forensics.dialects.handover import Handover
 from forensics.dialects.spec import Dialect
+from forensics.io.blocks import count_lines
 
 #: Share of the segments from which it pays to leave out those that can hold no signature.
 _CROWD = 0.3
@@ -68,6 +69,8 @@ class Reader:
         self._heads = heads.Heads()
         self._last: tuple[bytes, int, int, int] | None = None
         self._seq = first_seq
+        #: The begin of a record that may go on in the next block, its offset and its first line.
+        self._open: tuple[bytes, int, int] = b"", 0, 0
         self._waiting: list[pl.DataFrame] = []
         self._waiting_rows = self._waiting_bytes = 0
         self.lines = 0
@@ -79,7 +82,7 @@ class Reader:
         and the kind of line that counts restarts are those of the whole log.
         """
         self._heads.feed(_lines.Cut(head))
-        breaks = [_lines.Cut(part).height for part in (head, before)]
+        breaks = [_lines.Cut(part).count for part in (head, before)]
         for part, first_seq in ((head, self._seq - sum(breaks)), (before, self._seq - breaks[1])):
             _, printed = self._chosen(_lines.Cut(part, first_seq=first_seq))
             self._matcher.feed(printed)
@@ -87,7 +90,19 @@ class Reader:
         self._heads.begin_anew()
 
     def feed(self, data: bytes, *, offset: int, first_line: int) -> list[Tables]:
-        """Read one block of whole lines."""
+        """Read one block of whole lines; a record over several lines at its end is read with the next one."""
+        held, at, line = self._open
+        ready: list[Tables] = []
+        if held and at + len(held) != offset:  # bytes between them were lost
+            ready += self._read(held, offset=at, first_line=line)
+            held = b""
+        data, offset, first_line = held + data, offset - len(held), line if held else first_line
+        end = _lines.whole_records(data)
+        is_whole = end == len(data)
+        self._open = data[end:], offset + end, first_line if is_whole else first_line + count_lines(data[:end])
+        return ready + (self._read(data[:end], offset=offset, first_line=first_line) if end else [])
+
+    def _read(self, data: bytes, *, offset: int, first_line: int) -> list[Tables]:
         cut = _lines.Cut(data, first_line=first_line, offset=offset, first_seq=self._seq)
         events = self._tracebacks.go_on(data) + self._heads.feed(cut)
         suspects, printed = self._chosen(cut)
@@ -102,8 +117,8 @@ class Reader:
         ready += map(_filled, self._matcher.feed(printed))
         if not data.isspace():
             self._last = (data, offset, first_line, self._seq)
-        self._seq += cut.height
-        self.lines = first_line - 1 + cut.height
+        self._seq += cut.count
+        self.lines = first_line - 1 + cut.count
         return ready
 
     def _chosen(self, cut: _lines.Cut) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -127,12 +142,16 @@ class Reader:
 
     def close(self, *, is_last: bool = True) -> tuple[list[Tables], list[tuple[str, int]]]:
         """What was held back, and how many hits of which code were left out of a flood; `is_last`: the log ends."""
+        held, at, line = self._open
+        before, rest = self._last, self._read(held, offset=at, first_line=line) if held else []
+        if held and before is not None and before[1] + len(before[0]) == at:  # the last words stand in one block
+            self._last = (before[0] + held, *before[1:])
         events = self._tracebacks.close() + self._scan()
         kept, flooded = self._scanner.close()
         events += kept + (self._last_line() if is_last else [])
         if self._tracebacks.left_out:
             flooded = [*flooded, ("traceback", self._tracebacks.left_out)]
-        return [self._events(events), *map(_filled, self._matcher.close())], flooded
+        return [*rest, self._events(events), *map(_filled, self._matcher.close())], flooded
 
     def handover(self) -> Handover:
         """Say what other parts of the log need to know of the one that was read."""

@@ -17,8 +17,9 @@ from forensics.io.reading import Opened
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BREAKS = (b"\r", b"\x08")
 _COUNTED_BYTES = 8 << 20
-#: Rows of a box are one record, whose step may be in any of them; so far before a place its begin is looked for.
-_ROW, _BOX_BYTES = b"|", 64 << 10
+#: Rows of a box are one record, whose step may be in any of them, and so are the lines of an object that is indented;
+#: so far before a place its begin is looked for.
+_ROWS, _BOX_BYTES = (b"|", b" ", b"\t", b"}", b"]"), 64 << 10
 #: About so many bytes are one slice.
 SLICE_BYTES = 128 << 20
 #: So many places are tried for the begin of a slice, each so far before the one that comes next.
@@ -101,11 +102,11 @@ def _begin(opened: Opened, near: int, cutting: Cutting) -> int:
 
 
 def _last_line(data: bytes) -> int:
-    """Where the last line begins that is no row of a box, else the last one; the last byte is one behind the place."""
+    """Where the last line begins that begins a record, else the last one; the last byte is one behind the place."""
     last = at = data.rfind(b"\n", 0, -1) + 1
-    while at and last - at < _BOX_BYTES and data.startswith(_ROW, at):
+    while at and last - at < _BOX_BYTES and data.startswith(_ROWS, at):
         at = data.rfind(b"\n", 0, at - 1) + 1
-    return at if at and not data.startswith(_ROW, at) else last
+    return at if at and not data.startswith(_ROWS, at) else last
 
 
 def _counted(opened: Opened, begins: Sequence[int], counted: Counted) -> tuple[Slice, ...]:

@@ -354,8 +354,12 @@ def finish(frame: pl.DataFrame, *, ahead: Collection[int] = ()) -> pl.DataFrame:
     same_line = [] if alone and frame["seq"].is_sorted() else [pl.col("step").max().over("seq")]
     frame = frame.with_columns(step=pl.coalesce(pl.col("step"), *same_line, fine)).drop("_turn")
     records = frame.filter(pl.col("meaning").is_in(_OF_RECORDS))
+    counted = pl.col("step").is_not_null()
+    if "at" in frame.columns:  # rows of the chunk before have steps, which may be epochs
+        is_epoch = pl.col("epoch").is_null() | (pl.col("step") == pl.col("epoch"))
+        counted &= pl.col("at").is_not_null() | ~is_epoch
     in_parts = not (records["epoch"].drop_nulls().drop_nans() % 1 == 0).all()  # of an epoch, which no step is
-    if records["step"].null_count() == records.height and not in_parts:
+    if not in_parts and not records.select(counted.any()).item():
         own = pl.when(pl.col("epoch").is_not_nan()).then(pl.col("epoch").cast(pl.Int64, strict=False))
         frame = frame.with_columns(step=pl.coalesce("step", own))  # a save may name an epoch, too
     step, epoch = pl.col("step"), pl.col("epoch")

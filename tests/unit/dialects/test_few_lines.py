@@ -135,3 +135,18 @@ def test_epochs_are_the_steps_of_records_that_name_whole_ones(epochs: list[float
     nothing = pl.Series([None] * 3, dtype=pl.Int64)
     told = {"meaning": ["metrics"] * 3, "iter": nothing, "iters": nothing, "epoch": epochs}
     assert finish(pl.DataFrame({"step": nothing, "seq": [0, 1, 2], **told}))["step"].to_list() == steps
+
+
+@pytest.mark.parametrize(
+    ("before", "steps"),
+    [
+        ((3, 3.0), [4, 5]),  # steps of the rows before are epochs
+        ((3, None), [4, 5]),
+        ((900, 3.0), [900, 900]),  # they are counted in lines of their own
+    ],
+)
+def test_epochs_stay_steps_in_every_part_of_a_log(before: tuple[int, float | None], steps: list[int]) -> None:
+    nothing = pl.Series([None] * 3, dtype=pl.Int64)
+    told = {"meaning": ["metrics"] * 3, "kind": [0] * 3, "iter": nothing, "iters": nothing}
+    rows = {"step": [before[0], None, None], "epoch": [before[1], 4.0, 5.0], "seq": [0, 1, 2], "at": [None, 0, 1]}
+    assert finish(pl.DataFrame(rows | told))["step"].to_list()[1:] == steps
