@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 from msgspec import Struct
@@ -84,12 +84,16 @@ def _placed(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
     numbers = sorted(set(bare.values()))
     counted_epochs = scale is not None and _count_epochs(run, numbers, scale)
     from_zero = counted_epochs and numbers[0] == 0  # written when epoch 0 was over
+    apart = 0 if counted_epochs or not bare else _steps_apart(run, rows, bare)
     places: list[tuple[str, str, int | None]] = []
     for path, one in found.items():
         if one is None:
             continue
         if counted_epochs and scale is not None and path in bare:
             places.append((path, one.path, scale.step_of(bare[path] + from_zero)))
+            continue
+        if apart and path in bare:
+            places.append((path, one.path, apart * bare[path]))
             continue
         by_epoch = scale.step_of(one.epoch) if scale is not None and one.epoch is not None else None
         places.append((path, one.path, one.step if one.step is not None else by_epoch))
@@ -113,6 +117,21 @@ def _count_epochs(run: Run, numbers: Sequence[int], scale: EpochScale) -> bool:
         return False
     last = metric_records(run).select(at().max()).collect().item()
     return last is not None and numbers[-1] <= int(last) / scale.steps + 1
+
+
+def _steps_apart(run: Run, rows: pl.DataFrame, bare: Mapping[str, int]) -> int:
+    """How many steps each number of a path stands for, where a log numbers its saves: `model-5.pt` at step 100000.
+
+    All numbers of the lines that save must be their share of the step that the record before them has; else 0.
+    """
+    steps = metric_records(run).select("source", "seq", last=at()).drop_nulls().sort("seq").collect()
+    saved = rows.filter((pl.col("kind") == "saved") & pl.col("path").is_in(list(bare))).select("source", "seq", "path")
+    beside = saved.sort("seq").join_asof(steps, on="seq", by="source").drop_nulls()
+    told = {bare[path]: step for path, step in beside.select("path", "last").iter_rows()}
+    if len(told) < 2 or min(told) < 1:  # one number is a share of any step
+        return 0
+    apart, rest = divmod(told[min(told)], min(told))
+    return 0 if rest or apart < 2 or any(step != apart * number for number, step in told.items()) else apart
 
 
 def _missing(best: pl.DataFrame) -> pl.Expr:
