@@ -153,7 +153,7 @@ def as_line(family: Family, *, points: bool = False) -> Line:
     literals: list[str] = []
     groups = group_names([column.key for column in family.columns])
     ordered = sorted(family.columns, key=lambda c: c.place)
-    players = _players([column.key for column in ordered])
+    players = players_of([column.key for column in ordered])
     reached = -1
     for i, column in enumerate(ordered):
         role = column.role or family.roles.get(column.key)
@@ -205,7 +205,7 @@ def _named(column: Column, before: str) -> Name:
     return name
 
 
-def _players(keys: Sequence[str]) -> Mapping[str, Name]:
+def players_of(keys: Sequence[str]) -> Mapping[str, Name]:
     """The losses of a discriminator and a generator that one line calls by their letters: `dl=0.7 gl=1.2`."""
     printed, pairs = {key.lower(): key for key in keys}, keys_of("two_players")
     both = next(

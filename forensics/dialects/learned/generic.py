@@ -23,7 +23,16 @@ from itertools import chain, pairwise
 from operator import itemgetter
 
 from forensics.dialects._counters import is_of_data
-from forensics.dialects.learned.families import Column, Family, as_line, continues, finish, is_closed, seconds_of
+from forensics.dialects.learned.families import (
+    Column,
+    Family,
+    as_line,
+    continues,
+    finish,
+    is_closed,
+    players_of,
+    seconds_of,
+)
 from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shapes_of, slots
 from forensics.dialects.learned.nameless import nameless, unnamed
@@ -85,11 +94,12 @@ _RANKS = frozenset(keys_of("rank_of_row"))
 _MOST_TWICE = 2
 
 
-def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | None:
+def learn(lines: Sequence[str], ranks: Sequence[int | None] = (), *, beside: bool = False) -> Dialect | None:
     """Find the metric lines among sampled lines and describe them as a dialect; None when nothing repeats that way.
 
     `lines` are printed segments in file order, without line ends, colour codes and rank prefixes; `ranks` are the ranks
     that printed them, where prefixes name some. A counter grows within a rank; ranks print in any order.
+    `beside`: another dialect reads what trains.
     """
     points = _parts_thousands(lines)
     lines = [_THOUSANDS.sub(r"\1\2", line) for line in lines] if points else lines
@@ -109,7 +119,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = ()) -> Dialect | N
     groups = _merged(_grouped(((at, line) for at, line in enumerate(lines) if at not in rows), shapes))
     found = [*_families(groups, ranks, repeats, titles, excerpt=excerpt), *(family for family, _ in under_headers)]
     found = found[:_MAX_FAMILIES]
-    found = _evaluations_first(found)
+    found = _evaluations_first(found, beside=beside)
     for guess in (nameless, unnamed):
         found = found if any(family.is_metric for family in found) else [*found, *guess(lines)]
     if not any(map(_tells_a_loss, found)):
@@ -132,9 +142,9 @@ def _tells_a_loss(family: Family) -> bool:
     return bool(family.pattern) or any(stands_for("printed_loss", column.key) for column in family.columns)
 
 
-def _evaluations_first(found: list[Family]) -> list[Family]:
+def _evaluations_first(found: list[Family], *, beside: bool) -> list[Family]:
     """Families of evaluations before those that would read their lines, too; where all are, it is the script's name."""
-    trains = any(one.is_metric and one.roles and not one.held_out for one in found)
+    trains = beside or any(one.is_metric and (one.roles or one.pattern) and not one.held_out for one in found)
     held_out = found if trains else [replace(one, held_out=False) for one in found]
     return sorted(held_out, key=lambda one: not one.held_out)
 
@@ -418,7 +428,8 @@ def _family(
             {counter.key: "iter"} if len(counter.cells) == len(places) and counts_batches(counter, places) else roles
         )
     named = [c for c in columns if c.key and c.key not in speaker and roles.get(c.key) is None]
-    metric = [c for c in named if names_a_metric(c.key) and _is_value(c)]
+    players = players_of([c.key for c in named])
+    metric = [c for c in named if c.key in players or (names_a_metric(c.key) and _is_value(c))]
     measured = [c for c in named if c.varies]
     if not roles and not (metric and _varies(metric)):
         return None

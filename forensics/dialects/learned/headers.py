@@ -32,6 +32,7 @@ _NORM = lazily(r"(?<=\s)\|{1,2}(\w{1,4})\|{1,2}(?=\s|$)")
 #: The word before the numbers of a row: `! Train   12  0.5`.
 _LABEL = lazily(r"^[\s!*>-]*(?P<label>[A-Za-z]\w*)\s+(?=[-+.\d])")
 _BARS, _MARKS = "|│┃║", ";,"
+_WORD = lazily(r"[^\W\d_]+")
 _MAX_CELLS = 24
 _BARS_OF_A_NORM = (2, 4)
 #: TRL's longest name of a metric, `sampling/sampling_logp_difference/mean`, has 38.
@@ -126,8 +127,9 @@ def _headers(line: str, below: Sequence[str], mark: str) -> Iterator[tuple[tuple
 def _under(
     header: tuple[str, ...], lines: Sequence[tuple[int, str]], mark: str, *, is_labelled: bool
 ) -> Iterator[tuple[Family, list[int]]]:
-    """The family of the rows below a header; where they begin with a word, one for each word."""
+    """The family of the rows below a header; where a word of each says on which data it measures, one for each word."""
     rows: dict[str, list[tuple[int, list[str]]]] = {}
+    places: dict[str, int | None] = {}
     marks: dict[str, str] = {}
     for at, text in lines:
         label = _LABEL.match(text) if is_labelled else None
@@ -137,13 +139,23 @@ def _under(
         cells = _cells(row, mark)
         cells = cells if len(cells) == len(header) else row.split()  # some numbers are wider than others
         if len(cells) == len(header) and _is_row(cells, has_bars=_between(text) in _BARS):
-            word = label["label"] if label is not None else ""
+            place = None if is_labelled else _place_of_split(cells)
+            word = label["label"] if label is not None else "" if place is None else _WORD.findall(cells[place])[0]
+            places[word] = place
             marks.setdefault(word, _between(text))
             rows.setdefault(word, []).append((at, cells))
     for label, told in rows.items():
         between = mark if mark and marks[label] not in _BARS else marks[label]
-        if (family := _family(header, [cells for _, cells in told], between, label)) is not None:
+        if (family := _family(header, [cells for _, cells in told], between, label, places[label])) is not None:
             yield family, [at for at, _ in told]
+
+
+def _place_of_split(cells: Sequence[str]) -> int | None:
+    """Where among the cells of a row the name of its data stands, a mark perhaps beside it: `valid *`."""
+    words = [_WORD.findall(cell) for cell in cells]
+    return next(
+        (at for at, told in enumerate(words) if len(told) == 1 and stands_for("names_a_split_only", *told)), None
+    )
 
 
 def _is_absent(cell: str) -> bool:
@@ -167,7 +179,9 @@ def _between(line: str) -> str:
     return next((mark for mark in f"{_BARS}\t" if mark in line), " ")
 
 
-def _family(header: tuple[str, ...], rows: list[list[str]], between: str, label: str) -> Family | None:
+def _family(
+    header: tuple[str, ...], rows: list[list[str]], between: str, label: str, place: int | None
+) -> Family | None:
     lists = [i for i in range(len(header)) if any(map(_LIST.match, _told(rows, i)))]
     rows = [[cell[1:].split(",")[0].rstrip("]") if i in lists else cell for i, cell in enumerate(row)] for row in rows]
     clocked = [i for i in range(len(header)) if is_duration(header[i]) and all(map(_CLOCK.match, _told(rows, i)))]
@@ -204,7 +218,9 @@ def _family(header: tuple[str, ...], rows: list[list[str]], between: str, label:
         for i in range(len(header))
     ]
     edge = rf"\s*[{bar}]?\s*" if bar and bar in _BARS else r"\s*"
-    lead = rf"[\s!*>-]*{label}\s+" if label else edge
+    if place is not None:
+        cells[place] = rf"[^\w{bar}]*{label}[^\w{bar}]*"
+    lead = rf"[\s!*>-]*{label}\s+" if label and place is None else edge
     pattern = f"^{lead}{gap.join(cells)}{edge}$"
     held_out = stands_for("held_out_word", label)
     return Family(columns, roles, is_metric=True, pattern=pattern, needle=label or between, held_out=held_out)

@@ -37,6 +37,8 @@ _COUNTER = rf"[\s(\[]*{_TIMES}[(\[]?({{}}\d+)(?: +\d+(?:\.\d+)?%[)\]]?)?"
 _FIRST = lazily(_COUNTER.format(""))
 _ROW = lazily(rf"{_COUNTER.format('')}(?:{_BETWEEN}{_TENSOR[0]}{N}{_TENSOR[1]}){{1,3}}[\s)\]]*")
 _NUMBER = lazily(rf"(?<![\w.]){N}(?![\w.])")
+#: So many numbers in the end that are not finite are no single bad record.
+_FEW_LOST = 3
 _BLANKS = lazily(r"\s+")
 #: Of the rises of a counter so many may be falls: a run that began again.
 _FALLS = 0.2
@@ -72,9 +74,9 @@ def nameless(lines: Sequence[str]) -> Iterator[Family]:
 def unnamed(lines: Sequence[str], *, of_splits: bool = False) -> Iterator[Family]:
     """Families of lines alike but for their numbers, where no name tells the loss: `[40] 3.21`, `40 | train | 3.21 |`.
 
-    What counts stands first, behind its epoch perhaps, and what becomes half as large, up and down, stands next; behind
-    the share of the plan that a counter has reached, it may stay, too. `of_splits`: only lines that begin with the name
-    of their data, `train 050 2.18 21.3`.
+    What counts stands first, behind its epoch perhaps, and what becomes half as large, up and down, or is lost for
+    good, stands next; behind the share of the plan that a counter has reached, it may stay, too. `of_splits`: only
+    lines that begin with the name of their data, `train 050 2.18 21.3`.
     """
     rows: dict[tuple[str, ...], list[tuple[Slot, ...]]] = {}
     for line, shape in zip(lines, shapes_of(lines), strict=True):
@@ -97,7 +99,7 @@ def _of_row(columns: Sequence[Column], texts: Sequence[str]) -> Iterator[Family]
         return
     counter, loss = told[ahead], told[ahead + 1]
     anew = _begins_anew(counter.values) or (ahead and any(b < a for a, b in pairwise(told[0].values)))
-    falls = loss.has_a_course and _halves(loss.values)
+    falls = (loss.has_a_course and _halves(loss.values)) or _is_lost(loss)
     if not (_counts(counter, anew=anew) and _is_unnamed(loss.cells[0]) and (falls or (shares and _wavers(loss)))):
         return
     held_out = any(_is_held_out(cell) for cell in (told[0].cells[0], loss.cells[0]))
@@ -105,6 +107,7 @@ def _of_row(columns: Sequence[Column], texts: Sequence[str]) -> Iterator[Family]
     if held_out and anew:
         del roles[counter.place]  # batches of an evaluation
     roles |= {told[0].place: "epoch"} if ahead else {}
+    roles |= {column.place: "grad_norm" for column in told[ahead + 2 :][:1] if _is_lost(loss) and _is_lost(column)}
     groups = [roles.get(column.place, f"value_{column.place + 1}") for column in columns]
     cells = (
         f"{source(text)}{N}%" if column in shares else f"{source(text)}(?P<{group}>{N})"
@@ -135,6 +138,14 @@ def _wavers(column: Column) -> bool:
     rises = median_of(told[-third:]) > _GROWN * median_of(told[:third])
     moves = any(not value.is_integer() for value in told) and 2 * turns > len(told) - 2
     return moves and not rises and min(told) >= 0 and 1 < median_of(told) < _MOST_NORM
+
+
+def _is_lost(column: Column) -> bool:
+    """Whether fractions went up and down until none of them was finite any more, whatever their course."""
+    told = [value for value in column.values if isfinite(value)]
+    lost = [not isfinite(value) for value in column.values[len(told) :]]
+    moves = any(not value.is_integer() for value in told) and any(b > a for a, b in pairwise(told))
+    return len(told) > _LEAST_LINES and len(lost) >= _FEW_LOST and all(lost) and moves
 
 
 def _begins_anew(values: Sequence[float]) -> bool:

@@ -92,7 +92,7 @@ def choose(
         kept = free & sample.str.contains(words_for("line_of_evaluation")).fill_null(value=False)
         sample, ranks = sample.filter(kept), None if ranks is None else ranks.filter(kept)
     who = [] if ranks is None else ranks.head(_LEARN_LINES).to_list()
-    learned = learn(sample.head(_LEARN_LINES).to_list(), who) if len(sample) else None
+    learned = learn(sample.head(_LEARN_LINES).to_list(), who, beside=has_loss) if len(sample) else None
     if learned is not None and has_loss:
         learned = _of_evaluations(learned)
     return [*known, learned] if learned is not None else known
