@@ -16,6 +16,7 @@ from forensics.store.packed import Packed
 
 #: What is no loss, whatever its course.
 _NO_LOSS = ("no_objective", "held_out_word", "part_of_loss", "names_a_split_only", "lowest_of")
+_BETWEEN = lazily(r"[\W_]+")
 _LAST_WORD = lazily(r"[/_. -]?[^/_. -]+$")
 #: A longer step than this, in seconds without a unit, is one in milliseconds.
 _LONGEST_S = 60.0
@@ -43,8 +44,8 @@ def understood(table: Packed) -> Packed:
     """
     known = set(table.names["name"].drop_nulls().unique())
     as_printed = pl.col("name").str.replace_all(r"[^\p{L}\d]+", "_").str.strip_chars("_") == pl.col("raw_name")
-    english = pl.col("raw_name").map_elements(in_english, pl.String)
-    translated = pl.col("name").str.replace_all(" ", "_") == english.str.replace_all(" ", "_")
+    english = pl.col("raw_name").map_elements(lambda raw: _words_of(in_english(raw)), pl.String)
+    translated = pl.col("name").map_elements(_words_of, pl.String) == english
     bare = table.names.filter((pl.col("name") == pl.col("raw_name")) | as_printed | translated)
     unknown = bare["raw_name"].unique(maintain_order=True).to_list()
     losses = _losses(known, unknown)
@@ -69,6 +70,11 @@ def understood(table: Packed) -> Packed:
     found = alone | {raw: (memories | shares)[raw] for raw in factors}
     named = table.renamed(found) if found else table
     return named.scaled(factors) if factors else named
+
+
+def _words_of(name: str) -> str:
+    """Give the words of a name in one order: a translated one begins with that of its data."""
+    return " ".join(sorted(_BETWEEN.split(name.lower())))
 
 
 def _is_one(names: Sequence[str]) -> bool:

@@ -17,7 +17,7 @@ from forensics.case.regimes import named_regime
 from forensics.case.series import metric_names, metric_rows
 from forensics.case.steps import ordered
 from forensics.io.tables import table_rows
-from forensics.knowledge.vocabulary import words_for
+from forensics.knowledge.vocabulary import in_english, words_for
 from forensics.patterns import having
 from forensics.store.run import Run, derived
 
@@ -164,7 +164,8 @@ def _quantities(names: pl.DataFrame) -> pl.DataFrame:
 
     The printed name decides; one that no row knows is looked up by its canonical name.
     """
-    plain = pl.col("printed").str.to_lowercase().str.replace_all(" ", "_", literal=True).str.replace(_PREFIX, "")
+    english = pl.col("printed").map_elements(in_english, pl.String)
+    plain = english.str.to_lowercase().str.replace_all("[ _]+", "_").str.replace(_PREFIX, "")
     named = names.with_columns(plain=plain).drop_nulls("plain")
     by_plain, by_name = (_meanings(named[column].unique()) for column in ("plain", "name"))
     pairs = named.select("plain", "name").iter_rows()
