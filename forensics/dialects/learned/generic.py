@@ -37,7 +37,7 @@ from forensics.dialects.learned.headers import tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shapes_of, slots
 from forensics.dialects.learned.nameless import nameless, unnamed
 from forensics.dialects.learned.roles import counts_batches, last_word, roles_of
-from forensics.dialects.names import canonical, counts, enumerates, is_each_time, measured
+from forensics.dialects.names import canonical, counts, enumerates, is_each_time, is_since_start, measured
 from forensics.dialects.spec import Dialect, Line
 from forensics.dialects.trainers.tables import ANY_LOG
 from forensics.knowledge.vocabulary import in_english, keys_of, stands_for, words_for
@@ -480,6 +480,8 @@ def _column(key: str, rows: list[tuple[Slot, ...]], names: list[list[str]], rank
     return Column(key, tuple(cells), limits, place=place, optional=optional, begins=frozenset(begins))
 
 
+#: The name of a clock that has none, and by how much its rises differ in the middle half.
+_ELAPSED, _UNEVEN = "elapsed", 1.005
 #: Seconds since 1970 of any log: a time before its line, and no counter of steps.
 _UNIX_S = 1e9
 
@@ -488,6 +490,7 @@ def _nameless_counters(columns: Sequence[Column], rows: list[tuple[Slot, ...]]) 
     """What counts without a key: an epoch and its batches (`[2,   500]`), `N/M`, or the first number before metrics."""
     every = list(_bare(rows))
     stamps = [replace(c, role="t") for c in every[:1] if min(c.values) >= _UNIX_S]
+    stamps = stamps or [replace(c, key=_ELAPSED) for c in every[:1] if _is_elapsed(c)]
     bare = every[len(stamps) :]
     both = next((pair for pair in pairwise(bare) if _counts_within(*pair)), None)
     if both is not None:
@@ -498,6 +501,19 @@ def _nameless_counters(columns: Sequence[Column], rows: list[tuple[Slot, ...]]) 
     # the last row may be that of the best, at an early stop
     even = [c for c in ahead if replace(c, cells=c.cells[:-1], maxima=()).counts_evenly]
     return stamps + (_progress(rows) or [c for c in even if c is ahead[0] or c.is_marked][:1])
+
+
+def _is_elapsed(column: Column) -> bool:
+    """Whether the fraction that a line begins with is a clock that began with the program: it never rises evenly.
+
+    A share of an epoch does, to the digits that are printed.
+    """
+    values = column.values
+    whole = sum(value.is_integer() for value in values)
+    if column.place or column.units != {""} or 2 * whole > len(values) or not is_since_start(values):
+        return False
+    rises = sorted(b - a for a, b in pairwise(values))
+    return rises[0] > 0 and rises[len(rises) // 4] * _UNEVEN < rises[-len(rises) // 4]
 
 
 def _bare(rows: list[tuple[Slot, ...]]) -> Iterator[Column]:

@@ -172,3 +172,31 @@ def test_saves_may_be_numbered_one_after_the_other(tmp_path: Path, number_of: di
     found = verdict(tmp_path, *numbered(number_of))
     assert found.checkpoint is not None
     assert found.checkpoint.step == step
+
+
+def clocked(rises: list[float], before: str = "[") -> list[str]:
+    at = [sum(rises[: n + 1]) for n in range(len(rises))]
+    return [f"{before}{seconds:.2f}] step {10 * n} loss {2 * exp(-n / 30):.4f}" for n, seconds in enumerate(at)]
+
+
+SLOWER = [(5.0 if n < 60 else 15.0) * (1 + n * 7 % 11 / 200) for n in range(100)]
+
+
+def test_a_number_before_each_line_may_be_a_clock(tmp_path: Path) -> None:
+    found = verdict(tmp_path, *clocked(SLOWER), "training finished")
+    assert (found.shape, found.onset.step) == ("slowdown", 600)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        clocked([0.05] * 100),  # a share of an epoch
+        clocked([5.0 * (-1) ** n for n in range(100)]),  # it falls
+        clocked([900.0, *SLOWER]),  # it did not begin with the program
+        clocked(SLOWER, before="lr ["),  # it has a name
+    ],
+)
+def test_another_number_there_is_no_clock(lines: list[str]) -> None:
+    dialect = learn(lines)
+    assert dialect is not None
+    assert "elapsed" not in {*parse_text(dialect, "\n".join(lines))["metrics"]["name"]}
