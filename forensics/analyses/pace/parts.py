@@ -14,6 +14,7 @@ from forensics.analyses.pace.names import pace_of
 from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import ordered
 from forensics.io.tables import table_rows
+from forensics.knowledge.vocabulary import in_english
 from forensics.patterns import lazily
 from forensics.stats.spread import median_of
 from forensics.store.run import Run, derived
@@ -176,7 +177,7 @@ def is_part(name: str) -> bool:
 
 
 def _scale(part: str, name: str) -> float | None:
-    last = _WORDS.sub("_", name.lower().strip()).rsplit("/", 1)[-1]
+    last = _WORDS.sub("_", in_english(name).lower().strip()).rsplit("/", 1)[-1]
     return next((scale for kind, pattern, scale in _table() if kind == part and pattern.fullmatch(last)), None)
 
 

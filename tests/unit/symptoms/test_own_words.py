@@ -200,3 +200,16 @@ def test_another_number_there_is_no_clock(lines: list[str]) -> None:
     dialect = learn(lines)
     assert dialect is not None
     assert "elapsed" not in {*parse_text(dialect, "\n".join(lines))["metrics"]["name"]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "shape"),
+    [
+        ("dati {data:.3f}s avanti 0.061s indietro 0.118s", "slowdown"),
+        ("dati {data:.3f}s prove 0.061s riprove 0.118s", None),  # no parts of a step
+    ],
+)
+def test_the_parts_of_a_step_are_known_in_any_language(tmp_path: Path, parts: str, shape: str | None) -> None:
+    waits = [(0.4 if n > 50 else 0.011) * (1 + n * 7 % 11 / 200) for n in range(100)]
+    lines = [f"passo {n}: perdita {2 * exp(-n / 30):.4f} {parts.format(data=wait)}" for n, wait in enumerate(waits)]
+    assert verdict(tmp_path, *lines, "addestramento terminato").shape == shape
