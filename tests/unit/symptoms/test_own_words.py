@@ -76,10 +76,19 @@ def test_a_bare_number_that_is_lost_for_good_is_a_loss(tmp_path: Path) -> None:
     assert (found.outcome, found.shape, found.onset.step) == ("failed", "nan", 4 * 40 + 3 * 4)
 
 
-@pytest.mark.parametrize("rows", [tuples(58), tuples(60), tuples(9), tuples(43, "7")])
-def test_one_that_is_not_lost_or_was_hardly_there_is_none(rows: list[str]) -> None:
-    """The last two records, no record, all but nine, and a number that stays."""
-    assert learn(rows) is None
+@pytest.mark.parametrize(
+    ("rows", "is_read"),
+    [
+        (tuples(57), True),
+        (tuples(58), False),  # two records
+        (tuples(60), False),
+        (tuples(13), True),
+        (tuples(12), False),  # too few before
+        (tuples(43, "7"), False),  # a number that stays
+    ],
+)
+def test_three_records_that_are_lost_are_enough_behind_thirteen(rows: list[str], *, is_read: bool) -> None:
+    assert (learn(rows) is not None) == is_read
 
 
 def boxes(name: str, mark: str, count: int = 12) -> str:
@@ -182,6 +191,13 @@ def clocked(rises: list[float], before: str = "[") -> list[str]:
 SLOWER = [(5.0 if n < 60 else 15.0) * (1 + n * 7 % 11 / 200) for n in range(100)]
 
 
+def test_a_clock_rises_unevenly() -> None:
+    lines = clocked([5.0 + n % 2 * 0.04 for n in range(100)])
+    dialect = learn(lines)
+    assert dialect is not None
+    assert "elapsed" in {*parse_text(dialect, "\n".join(lines))["metrics"]["name"]}
+
+
 def test_a_number_before_each_line_may_be_a_clock(tmp_path: Path) -> None:
     found = verdict(tmp_path, *clocked(SLOWER), "training finished")
     assert (found.shape, found.onset.step) == ("slowdown", 600)
@@ -191,6 +207,7 @@ def test_a_number_before_each_line_may_be_a_clock(tmp_path: Path) -> None:
     "lines",
     [
         clocked([0.05] * 100),  # a share of an epoch
+        clocked([5.0 + n % 2 * 0.02 for n in range(100)]),  # to the digits that are printed
         clocked([5.0 * (-1) ** n for n in range(100)]),  # it falls
         clocked([900.0, *SLOWER]),  # it did not begin with the program
         clocked(SLOWER, before="lr ["),  # it has a name
