@@ -143,7 +143,7 @@ def _words(line: ErrorLine | None, raised: Failure | None) -> dict[str, str]:
         "package": package_of(inner),
         **named,
         "frame": short_frame(inner),
-        "own": own if own != inner else "",
+        "own": short_frame(own) if own != inner else "",
         "statement": raised.statement if tells else "",
     }
     quoted = {name: _cut(_CONTROL.sub(" ", words).strip()) for name, words in known.items()}

@@ -17,6 +17,10 @@ from collections.abc import Mapping
 from functools import cache
 
 from forensics.knowledge._rows import Row, bare_rows, rows_of
+from forensics.patterns import lazily
+
+#: File and folder of a path that would take more than half of a line of 80 columns.
+_NEAREST = lazily(r"^(?=.{41}).*[\\/](?P<near>[^\\/]+[\\/][^\\/]+)$")
 
 
 class Lack(Row, frozen=True):
@@ -107,9 +111,14 @@ def package_of(frame: str) -> str:
 
 
 def short_frame(frame: str) -> str:
-    """Write a frame of an installed package from the package on, any other as it is, and none with an empty number."""
+    """Write a frame of an installed package from the package on, a long path by its file and the folder of that.
+
+    The whole path stands in the evidence.
+    """
     found = _packages().search(frame)
-    return (frame[found.start("package") :] if found is not None else frame).replace(": in ", " in ")
+    place, of, function = (frame[found.start("package") :] if found is not None else frame).partition(" in ")
+    kept = place if found is not None else _NEAREST.sub(r"\g<near>", place)
+    return f"{kept.removesuffix(':')}{of}{function}"
 
 
 @cache

@@ -1,0 +1,59 @@
+"""What is said of exceptions whose statement tells whether a value, a name or a library is at fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forensics import triage
+
+LIB = "/opt/env/lib/python3.10/site-packages/"
+DEEP = "/home/user/projects/of/the/last/year/mill/recipes/"
+
+
+def first_fix(tmp_path: Path, raised: str, *frames: tuple[str, str]) -> tuple[str | None, str]:
+    """Give cause and first advice of a run that ended with a traceback of these files and statements."""
+    lines = [f"step {i} | loss {3 - 0.01 * i:.3f}" for i in range(1, 6)]
+    lines.append("Traceback (most recent call last):")
+    for file, statement in (("train.py", "main()"), *frames):
+        lines += [f'  File "{file}", line 7, in turn', f"    {statement}"]
+    (tmp_path / "train.log").write_text("\n".join([*lines, raised]) + "\n")
+    verdict = triage(tmp_path, figures=False).verdict
+    return verdict.cause, verdict.actions[0].text
+
+
+@pytest.mark.parametrize("file", [f"{LIB}mill/sets.py", f"{DEEP}data/sets.py"])
+def test_a_key_that_is_looked_up_by_a_value_is_one_of_the_data(tmp_path: Path, file: str) -> None:
+    _, text = first_fix(tmp_path, "KeyError: 'rye'", (file, "row = self.number_of[sample.label]"))
+    assert text.startswith("Make again what has no 'rye'")
+    assert "`row = self.number_of[sample.label]`" in text
+
+
+def test_a_key_that_the_code_names_is_none_of_the_data(tmp_path: Path) -> None:
+    _, text = first_fix(tmp_path, "KeyError: 'rye'", (f"{DEEP}sets.py", "row = self.settings['rye']"))
+    assert text.startswith("Print the keys that are there at recipes/sets.py:7 in turn")
+
+
+def test_what_a_library_refuses_by_a_check_is_not_its_version(tmp_path: Path) -> None:
+    raised = "AttributeError: No such attribute: grains"
+    _, text = first_fix(tmp_path, raised, (f"{LIB}mill/cut.py", 'raise AttributeError(f"No such attribute: {name}")'))
+    assert text.startswith("Look at what is handed over: mill/cut.py:7 in turn checks it")
+
+
+@pytest.mark.parametrize(
+    ("raised", "statement"),
+    [
+        ("AttributeError: No such attribute: grains", "return self.fields[name]"),
+        ("TypeError: turn() got an unexpected keyword argument 'rye'", "raise TypeError(words)"),
+    ],
+)
+def test_what_a_library_does_not_know_of_itself_may_be_its_version(tmp_path: Path, raised: str, statement: str) -> None:
+    _, text = first_fix(tmp_path, raised, (f"{LIB}mill/cut.py", statement))
+    assert "ersion" in text
+    assert not text.startswith("Look at what is handed over")
+
+
+def test_a_number_that_is_no_key_is_a_label(tmp_path: Path) -> None:
+    _, text = first_fix(tmp_path, "KeyError: 7", (f"{DEEP}sets.py", "row = self.number_of[label]"))
+    assert text.startswith("Print the keys that are there")
