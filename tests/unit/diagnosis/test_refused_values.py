@@ -54,6 +54,38 @@ def test_what_a_library_does_not_know_of_itself_may_be_its_version(tmp_path: Pat
     assert not text.startswith("Look at what is handed over")
 
 
+@pytest.mark.parametrize(
+    ("raised", "cause"),
+    [
+        (
+            "NotImplementedError: Could not run 'aten::index_select' with arguments from the 'SparseCsrCPU' backend.",
+            "layout_unsupported",
+        ),
+        (
+            "NotImplementedError: Could not run 'aten::index_select' with arguments from the 'CUDA' backend.",
+            "operator_unavailable",
+        ),
+        ("AttributeError: 'NoneType' object has no attribute 'unscale_'", "precision_without_device"),
+        ("AttributeError: 'NoneType' object has no attribute 'scales'", "uncaught_exception"),
+        (
+            "RuntimeError: Cannot load the checkpoint: it is using version 1, while the current version is 12",
+            "state_mismatch",
+        ),
+        ("RuntimeError: Cannot load the mill: it is using grain 1, while the current one is 12", "uncaught_exception"),
+        (
+            "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+            "cublas_not_started",
+        ),
+        (
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+            "gpu_out_of_memory",
+        ),
+    ],
+)
+def test_one_word_apart_is_another_cause(tmp_path: Path, raised: str, cause: str) -> None:
+    assert first_fix(tmp_path, raised)[0] == cause
+
+
 def test_a_number_that_is_no_key_is_a_label(tmp_path: Path) -> None:
     _, text = first_fix(tmp_path, "KeyError: 7", (f"{DEEP}sets.py", "row = self.number_of[label]"))
     assert text.startswith("Print the keys that are there")
