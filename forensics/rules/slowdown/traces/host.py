@@ -76,14 +76,16 @@ def trace_host_copies(run: Run, cfg: HostCopies) -> Findings:
     row = found.row(0, named=True)
     mine = copies.filter(pl.col("source") == row["source"])
     paged = mine.filter(pl.col("name").str.contains(words_for("copy_of_pageable_memory")))
-    took_ns, paged_ns = int(mine["dur_ns"].sum()), int(paged["dur_ns"].sum())
+    back = mine.filter(pl.col("name").str.contains(words_for("copy_to_the_host")))
+    took_ns, paged_ns, back_ns = (int(part["dur_ns"].sum()) for part in (mine, paged, back))
     first, *more = longest(mine)
     yield trace_host_copies.finding(
         f"copies between the host and the device take {percent(row['share'])} of the traced time, and nothing is"
         f" computed beside them{on_rank(row)}",
-        f"{mine.height} copies take {ms(took_ns)}, {percent(paged_ns / took_ns)} of it from or to memory that is not"
-        " pinned",
+        f"{mine.height} copies take {ms(took_ns)}, {percent(back_ns / took_ns)} of it to the host, and"
+        f" {percent(paged_ns / took_ns)} from or to memory that is not pinned",
         proof(ran(first), *(span_evidence(r, f"ran {ms(r['dur_ns'])}") for r in more)),
         Onset(step=first["step"], t_ns=first["start_ns"], rank=first["rank"]),
+        cause="copies_to_host" if back_ns * 2 > took_ns else "host_copies",
         numbers={"lost_share": row["share"], "copies": mine.height},
     )
