@@ -58,13 +58,26 @@ def _goes_far(series: RlSeries, cfg: Episodes) -> str:
 
 @rule("RLX013 rl-episode-reward-constant", "metrics", severity="warning", cause="episode_reward_constant")
 def episode_reward_constant(run: Run, cfg: Episodes) -> Findings:
-    """Find the reward of episodes that is one number, whatever the policy does.
+    """Find the reward of episodes that is one number, whatever the policy does, or none at all.
 
-    A reward of zero is one that was not met yet, in a game for long; one above zero may be the best one.
+    A reward of zero is one that was not met yet, in a game for long; one above zero may be the best one. The mean over
+    no episode is not a number: after many iterations none has ended.
     """
-    for series in episode_series(run):
+    every = [series for series in episode_series(run) if series.quantity == "episode_reward"]
+    if every and all(series.finite.is_empty() for series in every) and every[0].rows.height >= cfg.many:
+        rows = every[0].rows
+        yield episode_reward_constant.finding(
+            f"{every[0].raw_name} is not a number in any of {rows.height} records",
+            "it is the mean over the episodes that ended, and the mean over none is not a number",
+            proof(rows.row(0, named=True), rows.row(-1, named=True)),
+            confidence="medium",
+            cause="no_episode_ended",
+            numbers={"records": rows.height},
+        )
+        return
+    for series in every:
         rows = series.finite
-        if series.quantity != "episode_reward" or rows.height < cfg.few or rows["value"].n_unique() > 1:
+        if rows.height < cfg.few or rows["value"].n_unique() > 1:
             continue
         if (value := float(rows["value"][0])) >= 0:
             continue
