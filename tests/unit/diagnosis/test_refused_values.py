@@ -89,3 +89,10 @@ def test_one_word_apart_is_another_cause(tmp_path: Path, raised: str, cause: str
 def test_a_number_that_is_no_key_is_a_label(tmp_path: Path) -> None:
     _, text = first_fix(tmp_path, "KeyError: 7", (f"{DEEP}sets.py", "row = self.number_of[label]"))
     assert text.startswith("Print the keys that are there")
+
+
+def test_the_file_that_defines_an_operation_of_tensorflow_is_told(tmp_path: Path) -> None:
+    raised = "tensorflow.python.framework.errors_impl.InvalidArgumentError: a list with shape [3,8] from one of [3,5]"
+    node = "\n\t [[node map/Unstack (defined at layers.py:48) ]] [Op:__inference_test_function_51]"
+    _, text = first_fix(tmp_path, raised + node, (f"{LIB}tensorflow/python/eager/execute.py", "inputs, attrs)"))
+    assert text.startswith("Look at the operation that the message names, which layers.py:48 defines")
