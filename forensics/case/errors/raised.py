@@ -36,7 +36,9 @@ def raised_in(failure: Failure) -> str:
     inside = next((i for i, frame in enumerate(failure.stack) if not is_library_frame(frame)), len(failure.stack))
     packages = [name for frame in failure.stack[:inside] if (name := package_of(frame))]
     whose = failure.exception.partition(".")[0]
+    # a package is written in small letters: `Boost.Python.ArgumentError` is a class of any module that C++ offers
     told = not (inside or _ON_PURPOSE.search(failure.exception) or whose.lstrip("_") in sys.stdlib_module_names)
+    told = told and whose.islower()
     if packages and inside > _OF_A_CALL and not _OWN_ERRORS.search(failure.exception):
         return packages[0]
     return whose if told else ""

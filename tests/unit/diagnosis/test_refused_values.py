@@ -26,7 +26,7 @@ def first_fix(tmp_path: Path, raised: str, *frames: tuple[str, str]) -> tuple[st
 @pytest.mark.parametrize("file", [f"{LIB}mill/sets.py", f"{DEEP}data/sets.py"])
 def test_a_key_that_is_looked_up_by_a_value_is_one_of_the_data(tmp_path: Path, file: str) -> None:
     _, text = first_fix(tmp_path, "KeyError: 'rye'", (file, "row = self.number_of[sample.label]"))
-    assert text.startswith("Make again what has no 'rye'")
+    assert text.startswith("Make what has no 'rye' again")
     assert "`row = self.number_of[sample.label]`" in text
 
 
@@ -96,3 +96,31 @@ def test_the_file_that_defines_an_operation_of_tensorflow_is_told(tmp_path: Path
     node = "\n\t [[node map/Unstack (defined at layers.py:48) ]] [Op:__inference_test_function_51]"
     _, text = first_fix(tmp_path, raised + node, (f"{LIB}tensorflow/python/eager/execute.py", "inputs, attrs)"))
     assert text.startswith("Look at the operation that the message names, which layers.py:48 defines")
+
+
+@pytest.mark.parametrize(
+    ("raised", "file", "cause", "first"),
+    [
+        ("ValueError: Unexpected keyword arguments: `rye`", f"{LIB}mill/metric.py", "versions_apart", "Take rye out"),
+        ("ValueError: Unexpected keyword arguments: `rye`", "metric.py", "uncaught_exception", ""),
+        (
+            "OSError: Unable to create file (unable to open file: errno = 17, error message = 'File exists')",
+            "h5py/h5f.pyx",
+            "uncaught_exception",
+            "Open the file for reading",
+        ),
+        (
+            "Boost.Python.ArgumentError: Python argument types in\n    mill.turn(NoneType)\ndid not match",
+            "chem.py",
+            "uncaught_exception",
+            "Look at what is handed to mill.turn",
+        ),
+        ("Exception: Token `rye` out of vocabulary at line 7 column 1", "tune.py", "data_unreadable", "Put rye back"),
+    ],
+)
+def test_words_of_a_library_say_which_side_to_look_at(
+    tmp_path: Path, raised: str, file: str, cause: str, first: str
+) -> None:
+    told, text = first_fix(tmp_path, raised, (file, "turn(grain)"))
+    assert (told, text[: len(first)]) == (cause, first)
+    assert "pip show Boost" not in text
