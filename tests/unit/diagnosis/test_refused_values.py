@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,22 @@ def test_words_of_a_library_say_which_side_to_look_at(
     told, text = first_fix(tmp_path, raised, (file, "turn(grain)"))
     assert (told, text[: len(first)]) == (cause, first)
     assert "pip show Boost" not in text
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"), [("UNAVAILABLE", "connection_lost"), ("RESOURCE_EXHAUSTED", "uncaught_exception")]
+)
+def test_a_call_that_the_other_end_broke_off_is_asked_of_that_end(tmp_path: Path, status: str, cause: str) -> None:
+    raised = f"grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC:\n\tstatus = StatusCode.{status}"
+    told, text = first_fix(tmp_path, raised, (f"{LIB}grpc/_channel.py", "raise self"))
+    assert told == cause
+    assert text.startswith("Read the log of the server") == (cause == "connection_lost")
+
+
+@pytest.mark.parametrize(("end", "shape"), [("aborting training", "nan"), ("the batch is skipped", None)])
+def test_a_program_that_says_that_it_ended_for_a_nan_is_believed(tmp_path: Path, end: str, shape: str | None) -> None:
+    lines = [f"episode {i} | reward {i / 10:.1f}" for i in range(1, 9)]
+    said = json.dumps({"event": "error", "message": f"NaN detected in loss function, {end}."})
+    (tmp_path / "out.log").write_text("\n".join([*lines, said]) + "\n")
+    verdict = triage(tmp_path, figures=False).verdict
+    assert (verdict.shape.value if verdict.shape is not None else None) == shape
