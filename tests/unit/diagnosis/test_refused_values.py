@@ -144,3 +144,22 @@ def test_a_program_that_says_that_it_ended_for_a_nan_is_believed(tmp_path: Path,
     (tmp_path / "out.log").write_text("\n".join([*lines, said]) + "\n")
     verdict = triage(tmp_path, figures=False).verdict
     assert (verdict.shape.value if verdict.shape is not None else None) == shape
+
+
+@pytest.mark.parametrize(
+    ("raised", "statement", "cause", "first"),
+    [
+        ("KeyError: '7'", "row = self.images[number]", "uncaught_exception", "Compare the type of 7"),
+        ("KeyError: '7'", "row = self.images['7']", "uncaught_exception", "Print the keys"),
+        ("AssertionError", "assert boxes.shape[0] != 0", "no_samples", "Find out why nothing is there"),
+        ("AssertionError", "assert len(self.files) > 0", "no_samples", "Find out why nothing is there"),
+        ("AssertionError", "assert boxes.shape[0] == rows", "uncaught_exception", "Print what the failed check"),
+        ("ValueError: Observation spaces do not match: Box(3) != Box(4)", "raise ValueError(words)",
+         "uncaught_exception", "Give the agent the environment"),
+    ],
+)  # fmt: skip
+def test_a_statement_says_what_is_empty_or_of_another_kind(
+    tmp_path: Path, raised: str, statement: str, cause: str, first: str
+) -> None:
+    told, text = first_fix(tmp_path, raised, ("sets.py", statement))
+    assert (told, text[: len(first)]) == (cause, first)
