@@ -208,7 +208,7 @@ def _situation(
         "unbegun": before != 1,
         "unseen": before == 0 and (onset.step is None or onset.step > 1),
         "own_code": own_code,
-        "no_own_code": not own_code,
+        "no_frames": not stack,
         "no_stack": not native,
         "no_words": raised is not None and raised.code == "traceback" and not raised.exception,
         "waits_for_data": waits and part_of(stack).part == "data",

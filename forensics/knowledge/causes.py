@@ -13,9 +13,10 @@ cannot be read: the one that the process says it loads).
 
 An action has `text`, and may have `otherwise` (the text where a value in `text` is not known), `command`, `source`, and
 conditions, all of which must hold: `on` (cuda, rocm, tpu, npu, xpu, cpu, unknown; host or device; ranks where there are
-several, saves and no_saves where a checkpoint was saved or not, no_snapshot where no memory snapshot was, own_code or
-no_own_code where the evidence names a frame of the program or not, a_trainer or no_trainer where one is known or not,
-at_once or later by whether two finite losses came before a number was lost, begun or unbegun by whether just one did,
+several, saves and no_saves where a checkpoint was saved or not, no_snapshot where no memory snapshot was, own_code
+where the evidence names a frame of the program, no_frames where it names none, a_trainer or no_trainer where one is
+known or not, at_once or later by whether two finite losses came before a number was lost, begun or unbegun by whether
+just one did,
 unseen where none did and the first record is not that of the first step,
 waits_for_data or waits where the frame that was interrupted waits for another process, no_words where a traceback
 has no last line, no_stack where faulthandler printed none),

@@ -130,7 +130,7 @@ def test_an_action_is_short_and_asks_only_for_what_is_known(cause: Cause) -> Non
         "untrained",
         "untimed",
         "own_code",
-        "no_own_code",
+        "no_frames",
         "a_trainer",
         "no_trainer",
         "at_once",

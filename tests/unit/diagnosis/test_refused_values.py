@@ -163,3 +163,14 @@ def test_a_statement_says_what_is_empty_or_of_another_kind(
 ) -> None:
     told, text = first_fix(tmp_path, raised, ("sets.py", statement))
     assert (told, text[: len(first)]) == (cause, first)
+
+
+@pytest.mark.parametrize("frames", [("train.py", f"{LIB}mill/demo.py"), (f"{LIB}mill/demo.py",), ()])
+def test_who_has_a_traceback_is_not_sent_to_look_for_one(tmp_path: Path, frames: tuple[str, ...]) -> None:
+    lines = ["Traceback (most recent call last):"] if frames else []
+    for file in frames:
+        lines += [f'  File "{file}", line 7, in turn', "    raise RuntimeError(words)"]
+    (tmp_path / "train.log").write_text("\n".join([*lines, "RuntimeError: the two grains differ"]) + "\n")
+    texts = [action.text for action in triage(tmp_path, figures=False).verdict.actions]
+    assert any(text.startswith("Read the traceback above") for text in texts) == (not frames)
+    assert any(text.startswith("Open the last frame") for text in texts) == ("train.py" in frames)

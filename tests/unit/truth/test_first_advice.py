@@ -85,7 +85,7 @@ def test_what_is_empty_or_absent_is_told(tmp_path: Path, file: str, raised: str,
 
 @pytest.mark.parametrize(
     ("file", "second"),
-    [("model.py", "Open the last frame of your own code"), (f"{INSTALLED}/windmill/a.py", "Read the traceback above")],
+    [("model.py", "Open the last frame of your own code"), (f"{INSTALLED}/windmill/a.py", "Repeat it on one process")],
 )
 def test_a_frame_of_ones_own_code_is_asked_for_only_where_one_is_shown(tmp_path: Path, file: str, second: str) -> None:
     verdict = said(tmp_path, [TRACEBACK[0], *frame("call", file), "KeyError: None"])
