@@ -55,11 +55,12 @@ def row_of_exception(
 ) -> ErrorLine | None:
     """Give the first row that fits an exception and its frames; `alone`: its line has no traceback.
 
-    Where its first line says little, the lines with which its message goes on (`more`) may say what it is.
+    Where its first line says little, the lines with which its message goes on (`more`) may say what it is; what stands
+    below an exception without a message is of somebody else.
     """
     said = words_of(exception, message)
     found = _first_row(said, frames, alone=alone)
-    if not more or (found is not None and found.cause != UNKNOWN[2]):
+    if not (more and message) or (found is not None and found.cause != UNKNOWN[2]):
         return found
     longer = _first_row(words_of(exception, message, more), frames, alone=alone)
     return longer if longer is not None and longer.kind == "own" else found

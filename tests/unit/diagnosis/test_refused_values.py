@@ -36,6 +36,18 @@ def test_a_key_that_the_code_names_is_none_of_the_data(tmp_path: Path) -> None:
     assert text.startswith("Print the keys that are there at recipes/sets.py:7 in turn")
 
 
+def test_a_table_of_names_of_the_library_may_be_older_than_the_name(tmp_path: Path) -> None:
+    _, text = first_fix(tmp_path, "KeyError: 'rye'", (f"{LIB}mill/auto.py", "kind = GRAIN_MAPPING[kind_of_model]"))
+    assert text.startswith("Look for 'rye' in what is handed to mill/auto.py:7 in turn, in `kind = GRAIN_MAPPING[")
+    assert "installed version does not know" in text
+
+
+@pytest.mark.parametrize(("raised", "cause"), [("AssertionError", "uncaught_exception"),
+                                               ("AssertionError: mill", "versions_apart")])  # fmt: skip
+def test_what_is_printed_below_a_bare_exception_is_none_of_its_words(tmp_path: Path, raised: str, cause: str) -> None:
+    assert first_fix(tmp_path, raised + "\n ! turn was removed in 2.0")[0] == cause
+
+
 def test_what_a_library_refuses_by_a_check_is_not_its_version(tmp_path: Path) -> None:
     raised = "AttributeError: No such attribute: grains"
     _, text = first_fix(tmp_path, raised, (f"{LIB}mill/cut.py", 'raise AttributeError(f"No such attribute: {name}")'))
