@@ -36,6 +36,8 @@ _AGENT = b"torch.distributed.elastic"
 _PEEK_BYTES = 64 << 10
 _MOST_FILES = 8
 _ENOUGH = 2
+#: Nothing in the files of a family says their ranks.
+_UNTOLD = -1
 
 
 def with_global_ranks(place: Place, sources: Sequence[Source]) -> list[Source]:
@@ -60,15 +62,16 @@ def _with_tasks(place: Place, sources: Sequence[Source]) -> list[Source]:
     for source in sources:
         if families and source.path not in numbered and _LOG.search(source.path):
             beside.setdefault(_folder_of(source.path), []).append(source)
-    steps = {n: len(tasks) for n, tasks in families.items() if _is_step(place, tasks, beside.get(_folder_of(n[0]), ()))}
+    firsts = {n: _first_task(place, tasks, beside.get(_folder_of(n[0]), ())) for n, tasks in families.items()}
     # what the tasks of a step wrote beside their logs is numbered as these are
-    sizes = {(_folder_of(base), count) for (base, _), count in steps.items()}
-    whole = [
-        tasks
-        for (base, table), tasks in families.items()
-        if (base, table) in steps or ((_folder_of(base), len(tasks)) in sizes and not _counts_other(base))
-    ]
-    ranks = {source.path: task for tasks in whole for task, files in tasks.items() for source in files}
+    sizes = {(_folder_of(base), len(families[base, of])) for (base, of), first in firsts.items() if first == 0}
+    ranks: dict[str, int] = {}
+    for (base, table), tasks in families.items():
+        first = firsts[base, table]
+        if first == _UNTOLD and (_folder_of(base), len(tasks)) in sizes and not _counts_other(base):
+            first = 0
+        if first is not None and first != _UNTOLD and (first == 0 or (_folder_of(base), len(tasks)) in sizes):
+            ranks |= {source.path: first + task for task, files in tasks.items() for source in files}
     return [replace(source, rank=ranks[source.path]) if source.path in ranks else source for source in sources]
 
 
@@ -78,12 +81,13 @@ def _counts_other(base: str) -> bool:
     return word is not None and word[1].lower() in words_before("counts", "other")
 
 
-def _is_step(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Sequence[Source]) -> bool:
-    """Whether numbered files are the logs of one step's tasks; `beside` may hold the launcher's log.
+def _first_task(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Sequence[Source]) -> int | None:
+    """The rank of the file numbered 0 among the logs of a step's tasks; None where they are none, or of nodes.
 
     Tags name the tasks. Each job of an array prints the tag of rank 0 into its file, the one numbered 0 too: it proves
     a step where no other file has a byte. Without tags what two files and more say of their rank does, where none says
-    that of another; so does srun's own log, where it names these tasks.
+    that of another; so does srun's own log in `beside`, where it names these tasks. Files of a second node begin with
+    0 again, and the tags of two are as far from their numbers.
     """
     files = sorted(((source, task) for task, own in tasks.items() for source in own), key=lambda f: -f[0].size_bytes)
     told: set[tuple[int, int]] = set()
@@ -91,17 +95,19 @@ def _is_step(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Sequen
     for source, task in files[:_MOST_FILES]:
         data = _ends(place, source)
         if _AGENT in data:
-            return False
+            return None
         told |= {(int(tag), task) for tag in _TAG.findall(data)}
         spoken |= {(int(tag), task) for tag in _spoken().findall(data)}
     if any(tag != task for tag, task in told):
-        return False
+        apart = {tag - task for tag, task in told}
+        alike = len(apart) == 1 and len(told) >= _ENOUGH and max(apart) >= len(tasks)
+        return max(apart) if alike else None
     if not told and len(spoken) >= _ENOUGH and all(said == task for said, task in spoken):
-        return True
+        return 0
     if any(task for _, task in told) or (told and all(source.size_bytes == 0 for source, task in files if task)):
-        return True
+        return 0
     named = [n for source in beside[:_MOST_FILES] for cell in _SRUN.findall(_ends(place, source)) for n in _spans(cell)]
-    return bool(named) and max(named) < len(tasks)
+    return 0 if named and max(named) < len(tasks) else _UNTOLD
 
 
 @cache

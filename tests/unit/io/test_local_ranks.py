@@ -67,6 +67,18 @@ def test_a_task_that_names_another_rank_makes_the_numbers_those_of_nodes(tmp_pat
     assert list(made(tmp_path, files).values()) == [None, None]
 
 
+def test_tasks_of_a_second_node_count_on_where_their_tags_say_so(tmp_path: Path) -> None:
+    files = {f"n{node}_local{n}.out": f"[rank{2 * node + n}]: Traceback\n" for node in range(2) for n in range(2)}
+    assert list(made(tmp_path, files).values()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("tags", [(2, 5), (1, 2)], ids=["not alike", "over those of the first node"])
+def test_tags_that_do_not_count_on_place_no_second_node(tags: tuple[int, int], tmp_path: Path) -> None:
+    said = {"n0_local": (0, 1), "n1_local": tags}
+    files = {f"{name}{n}.out": f"[rank{tag}]: x\n" for name, own in said.items() for n, tag in enumerate(own)}
+    assert list(made(tmp_path, files).values()) == [0, 1, None, None]
+
+
 def test_jobs_of_an_array_that_are_all_rank_0_are_no_tasks(tmp_path: Path) -> None:
     files = {"slurm-7_0.out": "[rank0]: Traceback\n", "slurm-7_1.out": "step 3\n"}
     assert list(made(tmp_path, files).values()) == [None, None]
