@@ -57,7 +57,7 @@ class Clue(Row, frozen=True):
 
     `by` is who says it: a line of the `log` or of the `host`, a `rendezvous`, or a `failure` of that cause; `weight` is
     how much it decides; every group of `where` fits its pattern. `rank` is at fault whoever prints the line, `majority`
-    where more than half of the ranks are named.
+    where more than half of the ranks are named. `gone` is the cause where ranks lost a peer and none timed out.
     """
 
     by: str
@@ -67,6 +67,7 @@ class Clue(Row, frozen=True):
     where: Mapping[str, str] = field(default_factory=dict[str, str])
     rank: int | None = None
     majority: int | None = None
+    gone: str = ""
 
     def holds(self, hit: re.Match[str]) -> bool:
         """Whether a hit of the row's pattern is one that proves it."""
@@ -183,6 +184,12 @@ def telling(fact: str) -> frozenset[str]:
 def clues(by: str) -> tuple[tuple[ErrorLine, Clue], ...]:
     """Give the rows that prove something about a rank of a hang, with what they prove, by who says it."""
     return tuple((row, row.clue) for row in table() if row.clue is not None and row.clue.by == by)
+
+
+@cache
+def of_host() -> frozenset[str]:
+    """Give the ids of the lines by which the log of a host tells of a fault."""
+    return frozenset(row.id for row, _ in clues("host"))
 
 
 @cache

@@ -99,9 +99,16 @@ def _consequence(run: Run, clue: Clue) -> bool:
 
 
 def _was_stopped(run: Run, clue: Clue) -> bool:
-    """Whether the ranks that a log misses were asked from outside to end before any other complained."""
+    """Whether the ranks that a log misses were asked from outside to end before any other complained.
+
+    Where their logs have no clock, those that are said to be gone and end with a stop were: it is no silent death.
+    """
     if clue.kind != "log" or not clue.ranks or not is_absence(clue.cause):
         return False
+    stops = [(f.rank, f.t_ns) for f in standing(run) if f.weight == Weight.STOP]
+    unasked = set(clue.ranks) - {rank for rank, t_ns in stops if t_ns is None}
+    if is_death(clue.cause) and not unasked:
+        return True
     timed = [(f.t_ns, f.rank, f.weight == Weight.STOP) for f in standing(run) if f.t_ns is not None]
     missed = min((t_ns for t_ns, rank, is_stop in timed if not is_stop and rank not in clue.ranks), default=None)
     asked = {rank for t_ns, rank, is_stop in timed if is_stop and missed is not None and t_ns < missed}

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.differs import Signature, differing, kind_cause, slip_by_steps
 from forensics.analyses.hang.last_seen import WAITS, last_seen
 from forensics.analyses.hang.lines import matching
@@ -41,7 +42,9 @@ def named_rank(run: Run) -> Iterator[Clue]:
         if named:
             ranks = tuple(sorted(named))
             why = f"{ranks_text(ranks)} {clue.words}"
-            yield Clue(ranks, clue.cause, clue.weight, "log", why, tuple(named.values())[:4], stated=True)
+            said = complaints(run)
+            cause = clue.gone if clue.gone and said.closed and not said.late else clue.cause
+            yield Clue(ranks, cause, clue.weight, "log", why, tuple(named.values())[:4], stated=True)
 
 
 def _ranks(row: Mapping[str, Any], hit: re.Match[str]) -> Sequence[int]:

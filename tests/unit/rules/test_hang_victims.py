@@ -90,6 +90,25 @@ def test_the_tasks_that_jax_lists_below_a_barrier_did_not_come(tmp_path: Path) -
     assert (verdict.shape, verdict.culprits, verdict.cause) == (Shape.HANG, (2, 5), "never_entered")
 
 
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [("Terminated", (Shape.STOPPED, (2,), "external_termination")), ("", (Shape.CRASH, (2,), "silent_death_sigkill"))],
+    ids=["stopped", "silent"],
+)
+def test_a_task_that_sends_no_signs_of_life_was_stopped_where_its_log_says_so(
+    last: str, told: tuple[Shape, tuple[int, ...], str], tmp_path: Path
+) -> None:
+    lost = (
+        "Terminating process because the JAX distributed service detected fatal errors. UNAVAILABLE: The following"
+        " tasks are unhealthy (stopped sending heartbeats):\n/job:jax_worker/replica:0/task:2\n"
+    )
+    for rank in range(4):
+        steps = "".join(f"completed step: {n}, seconds: 3.412, loss: {2 + 3 / (n + 1):.3f}\n" for n in range(30))
+        (tmp_path / f"worker-{rank}.log").write_text(steps + (f"{last}\n" if rank == 2 else lost))
+    verdict = triage(tmp_path).verdict
+    assert (verdict.shape, verdict.culprits, verdict.cause) == told
+
+
 STUCK = (
     "2026-01-02 03:04:05.6: E external/xla/xla/service/rendezvous.cc:38] This thread has been waiting for `initialize "
     "clique for rank 3` for 20 seconds and may be stuck. Expected 4 threads to join the rendezvous."
