@@ -20,7 +20,7 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.last_steps import same_process
 from forensics.case.processes.attempts import Attempts, attempts
 from forensics.knowledge.causes import is_kind
-from forensics.knowledge.errors import by_id, final, telling
+from forensics.knowledge.errors import by_id, final, of_host, telling
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -232,7 +232,10 @@ def _survived(failure: Failure, end: Marks, until: int | None) -> bool:
 
 
 def _ended_well_elsewhere(failure: Failure, end: Marks, *, goes_on: bool, unreported: bool) -> bool:
-    """Whether another log reports the run's good end, and the process printed on after its error or says so itself."""
+    """Whether another log reports the run's good end, and the process printed on after its error or says so itself.
+
+    A host is no process: its log may end with any line, and a run that ended well got over what it says.
+    """
     if failure.weight == Weight.STOP or end.steps_of(failure.source).at:
         return False
     last = end.final
@@ -241,7 +244,8 @@ def _ended_well_elsewhere(failure: Failure, end: Marks, *, goes_on: bool, unrepo
     # who waits for another at its end has not ended, though its other stream says so
     marks = end.finals() if failure.weight > Weight.STOP else iter((last,))
     own = (one for one in marks if unreported and same_process(failure.source, one.source))
-    final = last if goes_on and failure.rank is None else next(own, None)
+    passed = goes_on or (unreported and failure.code in of_host())
+    final = last if passed and failure.rank is None else next(own, None)
     return final is not None and (final.t_ns is None or failure.t_ns is None or final.t_ns >= failure.t_ns)
 
 

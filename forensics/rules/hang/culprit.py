@@ -9,7 +9,7 @@ from forensics.case.errors.failures import Failure
 from forensics.case.last_steps import last_step
 from forensics.case.rank_spans import ranks_text
 from forensics.knowledge.causes import causes
-from forensics.knowledge.errors import clues
+from forensics.knowledge.errors import of_host
 from forensics.rules.hang.clue import RANKS
 from forensics.rules.hang.decide import Decision, decision
 from forensics.rules.hang.no_progress import stood_still_since
@@ -54,7 +54,7 @@ def culprit(run: Run) -> Findings:
 
 def _told_elsewhere(failure: Failure) -> bool:
     """Whether a rule of its own says it better: of a fault of a device the line of its host names the kind."""
-    return failure.shape in _TOLD_ELSEWHERE or failure.code in {line.id for line, _ in clues("host")}
+    return failure.shape in _TOLD_ELSEWHERE or failure.code in of_host()
 
 
 def title_of(found: Decision) -> str:

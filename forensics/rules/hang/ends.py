@@ -13,7 +13,7 @@ from forensics.case.errors.kinds import UNKNOWN, Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
-from forensics.knowledge.errors import clues
+from forensics.knowledge.errors import of_host
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
 from forensics.knowledge.suspects import suspect
 from forensics.rules._errors import of_failure, said, short
@@ -101,7 +101,7 @@ def first_exception(run: Run) -> Iterator[Clue]:
     if not own or len(own) * 2 >= max(3, len(world(run))):
         return
     first = in_order(own.values())[0]
-    if first.rank is None or first.code in {line.id for line, _ in clues("host")}:
+    if first.rank is None or first.code in of_host():
         return
     what = short(said(first)) if first.exception else f"an error: {short(first.quote)}"
     cause = "" if first.shape in {"oom", "nan"} else suspect(first.cause or UNKNOWN[2]).of_one_rank

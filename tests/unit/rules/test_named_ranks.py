@@ -166,3 +166,14 @@ def test_the_worker_whose_machine_is_taken_back_is_named(name: str, ranks: tuple
     gone = "E0203 23:09:49 209 client.h:80] Terminating process because the JAX distributed service detected fatal"
     logs = {name.format(r): _STEPS + (taken if r == 1 else f"{gone} errors.\n") for r in range(3)}
     assert _culprits(tmp_path, **logs) == ranks
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"), [("0", "healthy"), ("1", "failed")], ids=["the job ended well", "it did not"]
+)
+def test_a_run_that_ended_well_got_over_a_fault_in_the_log_of_its_host(code: str, outcome: str, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(_STEPS + ("training complete\n" if code == "0" else ""))
+    (tmp_path / "exit_code").write_text(f"{code}\n")
+    row = "[91.4] NVRM: Xid (PCI:0000:17:00): 63, pid='<unknown>', name=<unknown>, Row Remapper: New row marked\n"
+    (tmp_path / "dmesg.txt").write_text(row)
+    assert triage(tmp_path).verdict.outcome.value == outcome
