@@ -90,7 +90,12 @@ def decision(run: Run) -> Decision | None:
     about = [c for c in found if set(c.ranks) & set(top)]
     if len(top) * 2 > len(everyone) and len(everyone) > 1:
         return _of((), _cause(run, about), Confidence.LOW, clues, top)
-    return _of(top, _cause(run, about), _confidence(about), clues)
+    cause = _cause(run, about)
+    # an absence is what the others see; where one fault of a host is told, it is why
+    faults = {c.cause for c in found if c.kind == "host" and not c.ranks}
+    if is_absence(cause) and len(faults) == 1 and not is_death(cause):
+        cause = faults.pop()
+    return _of(top, cause, _confidence(about), clues)
 
 
 def _consequence(run: Run, clue: Clue) -> bool:

@@ -64,8 +64,10 @@ def host_lines(run: Run) -> Iterator[Clue]:
     """One clue for each kind of fault and rank."""
     seen: set[tuple[str, int | None]] = set()
     for line, clue in errors.clues("host"):
+        back = errors.by_id().get(line.taken_back_by)
+        until = {row["source"]: row["line"] for row, _ in matching(run, back.compiled, *back.needles)} if back else {}
         for row, hit in matching(run, line.compiled, *line.needles):
-            if not clue.holds(hit):
+            if not clue.holds(hit) or row["line"] < until.get(row["source"], 0):
                 continue
             known = rank_named(run, {name.partition("__")[0]: said for name, said in hit.groupdict().items() if said})
             rank = known if known is not None else row["rank"]

@@ -87,7 +87,7 @@ def log_says_hang(run: Run) -> Findings:
     victims = set(ranks_of(found))
     silent = tuple(rank for clue in silent_rank.find(run) for rank in clue.ranks)
     named = silent if len(silent) < len(victims) else ()
-    whose = ranks_text(sorted(victims)) if victims else "the run"
+    whose = ranks_text(sorted(victims - {*named})) if victims else "the run"
     blame = f"; {ranks_text(named)} reported nothing" if named else ""
     did, by = "timed out waiting for the others", "a watchdog or a time-out reported it"
     if first.code in telling("joining"):

@@ -200,3 +200,42 @@ def test_a_stated_world_names_a_rank_only_where_all_others_are_heard_of(
 ) -> None:
     verdict = judged(tmp_path, *stated(*complaining)).verdict
     assert (verdict.shape, verdict.culprits) == (Shape.HANG, culprits)
+
+
+_MISSING = "Missing ranks:\n3: [DistributedAdam_Allreduce/HorovodAllreduce_grads_0]\n"
+_STALL = (
+    "[1,0]<stderr>:[2031-05-06 07:08:09.1: W stall_inspector.cc:107] One or more tensors were submitted to"
+    " be reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60"
+    " seconds. This may indicate that different ranks are trying to submit different tensors.\n"
+)
+_GONE, _BACK = "kernel: nfs: server stor2 not responding, still trying\n", "kernel: nfs: server stor2 OK\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "cause"),
+    [(_GONE, "slow_storage_read"), (_GONE + _BACK, "never_entered"), ("", "never_entered")],
+    ids=["gone", "back", "not told"],
+)
+def test_why_a_rank_did_not_come_is_the_one_fault_that_a_host_tells(host: str, cause: str, tmp_path: Path) -> None:
+    steps = "".join(f"[1,0]<stdout>:step {n} | loss {2 + 3 / n:.4f}\n" for n in range(1, 40))
+    stall = _STALL + "".join(f"[1,0]<stderr>:{line}\n" for line in _MISSING.splitlines())
+    (tmp_path / "mpirun.log").write_text(steps + stall)
+    if host:
+        (tmp_path / "node7.txt").write_text(host)
+    verdict = triage(tmp_path).verdict
+    assert (verdict.culprits, verdict.cause) == ((3,), cause)
+
+
+@pytest.mark.parametrize(("of", "cause"), [(2, "slow_storage_read"), (1, "never_entered")], ids=["its own", "another"])
+def test_the_only_stack_counts_where_it_is_of_the_rank_for_which_the_others_wait(
+    of: int, cause: str, tmp_path: Path
+) -> None:
+    for rank in (0, 1, 3):
+        said = (WAITS + "\n" + STATUS).format(r=rank)
+        (tmp_path / f"rank{rank}.log").write_text(f"step 70 loss 2.0\nstep 71 loss 2.1\n{said}\n")
+    (tmp_path / "rank2.log").write_text("step 70 loss 2.0\n")
+    stack = 'Process 51: python train.py\nPython v3.11.9\n\nThread 51 (idle): "MainThread"\n'
+    frames = "    read (fsspec/local.py:422)\n    __getitem__ (data.py:108)\n    main (train.py:40)\n"
+    (tmp_path / f"pyspy_rank{of}.txt").write_text(stack + frames)
+    verdict = triage(tmp_path).verdict
+    assert (verdict.culprits, verdict.cause) == ((2,), cause)

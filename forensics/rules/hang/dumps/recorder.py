@@ -73,7 +73,9 @@ def missing_dump(run: Run) -> Iterator[Clue]:
     source = min(s for r, s in told.dumps.items() if r in best)
     words = f"{ranks_do(sorted(best), 'report their collectives')}, {ranks_do(sorted(missing), 'do not')}"
     there = Evidence(source, Locator(), words)
-    dead, stalled = missing - alive.keys(), missing & alive.keys()
+    # a thread that py-spy saw idle waits without the interpreter's lock
+    stalled = {rank for rank, stack in alive.items() if "idle" not in stack.state}
+    dead = missing - stalled
     no_dump = (dead, "no_dump", "left no record of a collective")
     stall = (stalled, "host_stall_gil", "alive, yet wrote no dump")
     for group, cause, how in (no_dump, stall):

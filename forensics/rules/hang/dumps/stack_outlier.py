@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from forensics.analyses.hang.collectives import recorded
 from forensics.analyses.hang.complaints import complaints
@@ -17,6 +17,7 @@ from forensics.case.world import world
 from forensics.knowledge.libraries import is_library
 from forensics.knowledge.signals import is_killed
 from forensics.knowledge.vocabulary import stands_for
+from forensics.rules._errors import of_failure
 from forensics.rules.hang.clue import Clue, gives_clues, of_stack
 from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
 
@@ -32,28 +33,31 @@ _BARRIER = "barrier"
 
 @gives_clues("HNG008 stack-outlier")
 def stack_outlier(run: Run) -> Iterator[Clue]:
-    """Outliers among the stacks."""
+    """Outliers among the stacks; a rank that says that it waits needs none."""
     found = {r: s for r, s in stacks(run).items() if s.frames and not s.ended}
-    if len(found) < 2:
-        return
     inside = {r: s for r, s in found.items() if s.inside or s.starting}
     outside = {r: s for r, s in found.items() if r not in inside}
     late = complaints(run).victims
     free = {r: s for r, s in outside.items() if r not in late} or outside
-    if inside and free and len(free) * 2 <= len(found):
-        yield from _outside(free, inside)
+    if len(found) < 2:
+        waits = complaints(run).late
+        if free.keys() - late and len(waits) > 1:
+            yield from _outside(free, sorted(waits), of_failure(waits[min(waits)]))
+    elif inside and free and len(free) * 2 <= len(found):
+        starting = all(s.starting for s in inside.values())
+        yield from _outside(
+            free, sorted(inside), of_stack(next(iter(inside.values()))), "init_hang" if starting else ""
+        )
     elif not outside:
         yield from _all_inside(run, inside)
 
 
-def _outside(free: Mapping[int, Stack], inside: Mapping[int, Stack]) -> Iterator[Clue]:
-    starting = all(s.starting for s in inside.values())
-    others = next(iter(inside.values()))
+def _outside(free: Mapping[int, Stack], waiting: Sequence[int], proof: Evidence, cause: str = "") -> Iterator[Clue]:
+    """What each rank outside of all collectives does; `cause`, where it is known from those that wait."""
     for rank, stack in free.items():
         work = stack.work or ("host_stall_loop" if stack.running else "host_stall")
-        cause = "init_hang" if starting else work
-        why = f"rank {rank} is in {stack.at.text} while {ranks_do(sorted(inside), 'wait for others')}"
-        yield Clue((rank,), cause, 6, "stack", why, (of_stack(stack), of_stack(others)))
+        why = f"rank {rank} is in {stack.at.text} while {ranks_do(waiting, 'wait for others')}"
+        yield Clue((rank,), cause or work, 6, "stack", why, (of_stack(stack), proof))
 
 
 def _all_inside(run: Run, found: Mapping[int, Stack]) -> Iterator[Clue]:
