@@ -28,6 +28,7 @@ _BEFORE = lazily(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
 _ATTEMPT = lazily(r"(?:attempt|restart)[_-]?(\d{1,6})", re.IGNORECASE)
 _LOCAL = lazily(r"\d{1,6}")
 _LOG = lazily(r"[^.]*|.*\.(?:log|txt|out|err|std(?:out|err))", re.IGNORECASE)
+_HEAD_BYTES = 4096
 _TABLE = lazily(r".*\.(?:csv|tsv|jsonl|ndjson)", re.IGNORECASE)
 
 
@@ -69,7 +70,7 @@ def discover(where: Where, limits: Limits = DEFAULT) -> Discovery:
         if not reason or (not seen.size_bytes and not found.is_file):
             sources.append(_source(seen))
     skipped = tuple(sorted(found.skipped, key=lambda row: row.source))
-    named = sources if found.is_file else with_global_ranks(place, _numbered(sources))
+    named = sources if found.is_file else with_global_ranks(place, _numbered(place, sources))
     full, empty = (tuple(one for one in named if bool(one.size_bytes) is has) for has in (True, False))
     return Discovery(place, full, empty, skipped, tuple(found.issues))
 
@@ -123,9 +124,9 @@ def _rank_in(part: str) -> int | None:
     return None
 
 
-def _numbered(sources: list[Source]) -> list[Source]:
+def _numbered(place: Place, sources: list[Source]) -> list[Source]:
     """Give the logs of processes their ranks, where siblings that differ in a number alone have most from 0 on."""
-    places = {one.path: hits[-1] for one in sources if (hits := _processes(one))}
+    places = {one.path: hits[-1] for one in sources if (hits := _processes(place, one))}
     numbers: dict[str, set[int]] = {}
     for path, hit in places.items():
         for name in _siblings(path, hit):
@@ -137,10 +138,31 @@ def _numbered(sources: list[Source]) -> list[Source]:
     ]
 
 
-def _processes(one: Source) -> list[re.Match[str]]:
+def _processes(place: Place, one: Source) -> list[re.Match[str]]:
+    """Where a path says the number of a process; a worker that writes a table of losses is no data loader's."""
     name = one.path.rpartition("/")[2]
-    of = ("rank", "process", "log") if _LOG.fullmatch(name) else ("rank", "process") if _TABLE.fullmatch(name) else ()
-    return list(_process(of).finditer(one.path)) if of and one.rank is None else []
+    is_log, is_table = _LOG.fullmatch(name), _TABLE.fullmatch(name)
+    if one.rank is not None or not (is_log or is_table):
+        return []
+    found = list(_process(("rank", "process", "log") if is_log else ("rank", "process")).finditer(one.path))
+    if is_table and not found and (workers := list(_process(("log",)).finditer(one.path))):
+        return workers if _trains(place, one) else []
+    return found
+
+
+def _trains(place: Place, one: Source) -> bool:
+    """Whether the head of a table names a loss."""
+    try:
+        with place.opened(one.disk_path or one.path) as disk:
+            head = disk.pread(_HEAD_BYTES, 0) if one.size_bytes else b""
+    except (InputError, OSError):
+        return False
+    return bool(_loss().search(head.decode("utf-8", "replace")))
+
+
+@cache
+def _loss() -> re.Pattern[str]:
+    return re.compile(rf"(?i)(?<![^\W_])(?:{'|'.join(sorted(words_before('loss')))})(?![^\W_])")
 
 
 @cache

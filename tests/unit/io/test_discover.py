@@ -205,6 +205,17 @@ def test_logs_of_processes_that_are_numbered_from_0_have_ranks(
     assert [source.rank for source in discover(tmp_path).sources] == ranks
 
 
+@pytest.mark.parametrize(
+    ("head", "ranks"),
+    [("update,loss,total_ms", [0, 1]), ("batch,lossless,read_ms", [None, None])],
+    ids=["a loss", "none"],
+)
+def test_a_worker_whose_table_names_a_loss_is_a_rank(head: str, ranks: list[int | None], tmp_path: Path) -> None:
+    for n in range(2):
+        (tmp_path / f"worker{n}.csv").write_text(f"{head}\n1,2.0,3\n")
+    assert [source.rank for source in discover(tmp_path).sources] == ranks
+
+
 def test_twenty_thousand_files_take_two_seconds_at_most(tmp_path: Path) -> None:
     for folder in range(20):
         (tmp_path / str(folder)).mkdir()
