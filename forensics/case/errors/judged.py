@@ -66,9 +66,14 @@ def _judged(run: Run) -> Iterator[Failure]:
     raised = _raised_by(events, ends)
     of_place = _alone((end.source, end.line, end.rank) for end in ends)
     told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
+    of_device = events.filter(pl.col("attrs").str.contains('"device":"', literal=True)).select(
+        "source", "line", "attrs"
+    )
+    devices = {(source, line): attributes(attrs)["device"] for source, line, attrs in of_device.iter_rows()}
     for row in events.iter_rows(named=True):
         block = row if row["code"] in telling("rank_of_block") else block
         attrs = _inner(attributes(row["attrs"]))
+        named = attrs | {"device": devices.get((row["source"], row["line"]), "")}
         exception, message = attrs.get("exc", ""), attrs.get("message", attrs.get("msg", ""))
         at_end = (row["source"], row["line"]) not in told and ends_the_log(row["source"], row["line"], last)
         judged = _judge(str(row["code"]), attrs, row["text"] or "", at_end=at_end)
@@ -86,7 +91,7 @@ def _judged(run: Run) -> Iterator[Failure]:
             else _rank_of_block(
                 row,
                 block,
-                _first(rank_named(run, attrs, row["text"] or ""), of_place.get((row["source"], row["line"]))),
+                _first(rank_named(run, named, row["text"] or ""), of_place.get((row["source"], row["line"]))),
             ),
             step=row["step"],
             code=row["code"],

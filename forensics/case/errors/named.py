@@ -23,6 +23,8 @@ _BARE = lazily(r"[0-9a-f]{1,12}")
 _WORKER = lazily(r"^\W*\(\w[\w.:]{0,120} pid=(?P<pid>\d{1,10})\b")
 #: The event of a process of which a dump has the stack.
 _DUMPED = "stack-process"
+#: So many devices a host mostly has at most.
+_DEVICES = 8
 #: The fact that the log of the devices states of each: its place on the bus.
 _BUS = r"^gpu\.(\d+)\.pci\.bus_id$"
 
@@ -38,7 +40,19 @@ def rank_named(run: Run, attrs: Mapping[str, str], line: str = "") -> int | None
     """Give the rank of the process, else of the device, that an event names, else of the process that printed it."""
     known = ranks_named(run)
     names = (attrs.get("pid", ""), place_of(attrs.get("pci", "")), _printed_by(line))
-    return next((known[name] for name in names if name in known), None)
+    return next((known[name] for name in names if name in known), _by_index(run, attrs.get("device", "")))
+
+
+def _by_index(run: Run, device: str) -> int | None:
+    """Give the rank of a device by its index on a single host, where ranks have a device each; 0 may be all of them."""
+    index, last = int(device) if device.isdigit() else 0, highest_rank(run)
+    return index if 0 < index <= last < _DEVICES and not _once_more(run) else None
+
+
+def _once_more(run: Run) -> bool:
+    """Whether two ranks are told to have the same place on their hosts, which then are two."""
+    told = [attributes(attrs) for attrs in _told(run)["attrs"]]
+    return any("local_rank" in one for one in told) and not _once(told)
 
 
 def _printed_by(line: str) -> str:
@@ -60,8 +74,7 @@ def place_of(text: str) -> str:
 
 def _processes(run: Run) -> Iterator[tuple[str, int]]:
     yield from ((str(end.pid), end.rank) for end in exits(run).by_rank.values() if end.pid is not None)
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("process_of_rank"))).select("text", "attrs").collect()
-    told = [{"pid": _printed_by(text or "")} | attributes(attrs) for text, attrs in rows.iter_rows()]
+    told = [{"pid": _printed_by(text or "")} | attributes(attrs) for text, attrs in _told(run).iter_rows()]
     world = max((int(one.get("nranks", 0)) for one in told), default=0)
     single = _once(told) > highest_rank(run)
     for one in told:
@@ -70,6 +83,10 @@ def _processes(run: Run) -> Iterator[tuple[str, int]]:
         rank = one.get("rank", whole or (one.get("local_rank") if single else None))
         if rank is not None:
             yield from ((name, int(rank)) for name in (one.get("pid", ""), place_of(one.get("bus_id", ""))) if name)
+
+
+def _told(run: Run) -> pl.DataFrame:
+    return run.scan("events").filter(pl.col("code").is_in(telling("process_of_rank"))).select("text", "attrs").collect()
 
 
 def _in_turn(run: Run, told: Mapping[str, int]) -> Iterator[tuple[str, int]]:

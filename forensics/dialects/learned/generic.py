@@ -40,6 +40,7 @@ from forensics.dialects.learned.roles import counts_batches, last_word, roles_of
 from forensics.dialects.names import canonical, counts, enumerates, is_each_time, is_since_start, measured
 from forensics.dialects.spec import Dialect, Line
 from forensics.dialects.trainers.tables import ANY_LOG
+from forensics.io.rank_words import words_before
 from forensics.knowledge.vocabulary import in_english, keys_of, stands_for, words_for
 from forensics.patterns import lazily
 from forensics.values import replace
@@ -61,8 +62,14 @@ _SPEAKER = lazily(
     r"(?i)(?:^|[\[(|,;{\x01]|:\d\d(?:[.,]\d{1,9})?Z?\]?|(?:^|[\s\]])(?:INFO|WARN(?:ING)?|DEBUG))"
     r" ?\"?rank\"?(?:[ =_]|: ?)?(\d{1,6})\b"
 )
+#: Words for a rank, and those for a process, which may count something else.
+_PROCESSES = words_before("process")
+_OWN = "|".join(sorted({"rank", *_PROCESSES}))
 #: The same anywhere in a line, where the numbers are the ranks'.
-_NUMBERED = lazily(r"(?i)(?:^|[\s(\[|,])\"?(?:(?:global|world|mpi|dist|process)_)?rank\"?(?:[ =_]|: ?)(\d{1,6})\b")
+_NAMED = lazily(f"(?i){_OWN}")
+_NUMBERED = lazily(
+    rf"(?i)(?:^|[\s(\[|,])\"?(?:(?:global|world|mpi|dist|process)_)?(?:{_OWN})\"?(?:[ =_]|: ?)(\d{{1,6}})\b"
+)
 #: A number whose point parts thousands, one with its decimals behind a comma, and one with them behind a point.
 _THOUSANDS = lazily(r"(?<![\w.,])([1-9]\d{0,2})\.(\d{3})(?![\w.]|,\d{3})")
 _DECIMALS = lazily(r"(?<![\w.,\[(])(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?![\w.,])")
@@ -213,7 +220,7 @@ def _parted(lines: Sequence[str]) -> Sequence[str]:
 
 def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int | None]:
     """The rank that each line names itself, else that of its prefix."""
-    near = [line[:_MAX_CHARS] if "rank" in line.lower() else "" for line in lines]
+    near = [line[:_MAX_CHARS] if _NAMED.search(line) else "" for line in lines]
     said = [_SPEAKER.search(line) for line in near]
     if not any(said):
         said = [_NUMBERED.search(line) for line in near]
@@ -384,7 +391,7 @@ def _is_speaker(slot: Slot) -> bool:
 
 
 def _is_rank(key: str) -> bool:
-    return key.lower() in _RANKS
+    return key.lower() in _RANKS | _PROCESSES
 
 
 def _is_shorter(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
@@ -420,7 +427,7 @@ def _family(
     columns = [*(c for c in columns if c.place not in {one.place for one in counters}), *counters]
     columns = [half for column in columns for half in _halves(column)]
     speaker = {c.key: "rank" for c in columns if _is_rank(c.key) and not c.optional and _speaks(c)}
-    columns = [c for c in columns if not _is_rank(c.key) or c.key in speaker]
+    columns = [c for c in columns if c.key.lower() not in _RANKS or c.key in speaker]
     roles = roles_of([c for c in columns if c.key not in speaker])
     if not ranks and [*roles.values()] == ["step"]:
         counter = next(c for c in columns if c.key in roles)

@@ -177,3 +177,28 @@ def test_a_run_that_ended_well_got_over_a_fault_in_the_log_of_its_host(code: str
     row = "[91.4] NVRM: Xid (PCI:0000:17:00): 63, pid='<unknown>', name=<unknown>, Row Remapper: New row marked\n"
     (tmp_path / "dmesg.txt").write_text(row)
     assert triage(tmp_path).verdict.outcome.value == outcome
+
+
+_OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU {gpu} has a total capacity of 79 GiB"
+)
+_OF_PROCESS = "".join(f"[proc {r}] step {n} loss {2 + 3 / n:.4f}\n" for n in range(1, 30) for r in range(3))
+
+
+@pytest.mark.parametrize(
+    ("steps", "gpu", "ranks"),
+    [
+        (_OF_PROCESS, 1, (1,)),
+        (_OF_PROCESS, 0, ()),  # each process may see one device, which is its first
+        (_OF_PROCESS, 3, ()),
+        (_OF_PROCESS.replace("[proc 0]", "[proc 12]"), 1, ()),  # of more than a host
+        (_STEPS, 1, ()),
+    ],
+)
+def test_a_device_that_ran_out_of_memory_is_that_of_the_rank_of_its_index(
+    steps: str, gpu: int, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    raised = (
+        f'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n{_OOM.format(gpu=gpu)} of which\n'
+    )
+    assert _culprits(tmp_path, train=steps + raised) == ranks
