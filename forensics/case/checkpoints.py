@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import polars as pl
 from msgspec import Struct
@@ -84,7 +85,7 @@ def _placed(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
     numbers = sorted(set(bare.values()))
     counted_epochs = scale is not None and _count_epochs(run, numbers, scale)
     from_zero = counted_epochs and numbers[0] == 0  # written when epoch 0 was over
-    apart = 0 if counted_epochs or not bare else _steps_apart(run, rows, bare)
+    by_save = {} if counted_epochs or not bare else _by_save(run, rows, bare)
     places: list[tuple[str, str, int | None]] = []
     for path, one in found.items():
         if one is None:
@@ -92,8 +93,8 @@ def _placed(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
         if counted_epochs and scale is not None and path in bare:
             places.append((path, one.path, scale.step_of(bare[path] + from_zero)))
             continue
-        if apart and path in bare:
-            places.append((path, one.path, apart * bare[path]))
+        if by_save and path in bare:
+            places.append((path, one.path, by_save.get(bare[path])))
             continue
         by_epoch = scale.step_of(one.epoch) if scale is not None and one.epoch is not None else None
         places.append((path, one.path, one.step if one.step is not None else by_epoch))
@@ -108,6 +109,42 @@ def _placed(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _by_save(run: Run, rows: pl.DataFrame, bare: Mapping[str, int]) -> Mapping[int, int]:
+    """Give the step of each bare number where a log numbers its saves: `model-5.pt` is saved at step 100000.
+
+    The step of a save is the one that its line says, else the one of the record before it. All numbers are one exact
+    share of their steps, or they count up by one at steps that lie further apart.
+    """
+    numbers = sorted({*bare.values()})
+    records = metric_records(run).select("source", "seq", last=at()).drop_nulls().sort("seq").collect()
+    saved = rows.filter(pl.col("kind").is_in(["saved", "committed"]) & pl.col("path").is_in(list(bare)))
+    beside = saved.select("source", "seq", "path", "step").sort("seq").join_asof(records, on="seq", by="source")
+    for column in ("step", "last"):
+        placed = beside.filter(pl.col(column).is_not_null()).select("path", column)
+        steps = dict(sorted((bare[path], step) for path, step in placed.iter_rows()))
+        if found := _shares(steps, numbers) or _counts(steps):
+            return found
+    return {}
+
+
+def _shares(steps: Mapping[int, int], numbers: Sequence[int]) -> Mapping[int, int]:
+    """Give the step of each number where at least two are known and each is the same share of its step."""
+    if len(steps) < 2 or min(steps) < 1:  # one number is a share of any step
+        return {}
+    first = min(steps)
+    apart, rest = divmod(steps[first], first)
+    if rest or apart < 2 or any(step != apart * number for number, step in steps.items()):
+        return {}
+    return {number: apart * number for number in numbers}
+
+
+def _counts(steps: Mapping[int, int]) -> Mapping[int, int]:
+    """Give the steps of three or more numbers that count up by one while their steps are further apart."""
+    apart = [(after - before, steps[after] - steps[before]) for before, after in pairwise(steps)]
+    counted = len(apart) > 1 and all(number == 1 and step >= _STEPS_OF_EPOCH for number, step in apart)
+    return steps if counted else {}
+
+
 def _count_epochs(run: Run, numbers: Sequence[int], scale: EpochScale) -> bool:
     """Whether bare numbers of checkpoints are epochs: one after the other, and no more than the run had.
 
@@ -117,21 +154,6 @@ def _count_epochs(run: Run, numbers: Sequence[int], scale: EpochScale) -> bool:
         return False
     last = metric_records(run).select(at().max()).collect().item()
     return last is not None and numbers[-1] <= int(last) / scale.steps + 1
-
-
-def _steps_apart(run: Run, rows: pl.DataFrame, bare: Mapping[str, int]) -> int:
-    """How many steps each number of a path stands for, where a log numbers its saves: `model-5.pt` at step 100000.
-
-    All numbers of the lines that save must be their share of the step that the record before them has; else 0.
-    """
-    steps = metric_records(run).select("source", "seq", last=at()).drop_nulls().sort("seq").collect()
-    saved = rows.filter((pl.col("kind") == "saved") & pl.col("path").is_in(list(bare))).select("source", "seq", "path")
-    beside = saved.sort("seq").join_asof(steps, on="seq", by="source").drop_nulls()
-    told = {bare[path]: step for path, step in beside.select("path", "last").iter_rows()}
-    if len(told) < 2 or min(told) < 1:  # one number is a share of any step
-        return 0
-    apart, rest = divmod(told[min(told)], min(told))
-    return 0 if rest or apart < 2 or any(step != apart * number for number, step in told.items()) else apart
 
 
 def _missing(best: pl.DataFrame) -> pl.Expr:

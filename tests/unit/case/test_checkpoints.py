@@ -207,3 +207,17 @@ def test_a_file_without_a_step_that_was_cut_on_disk_is_none_to_go_on_from(
     (tmp_path / "train.log").write_text("\n".join([*_saved(), "Killed"]) + "\n")
     found = last_clean(ingest_run(tmp_path), Shape.CRASH, Onset(step=40))
     assert (found.step if found else None) == clean
+
+
+@pytest.mark.parametrize(
+    ("every", "steps"), [(50, [50, 100, 150]), (1, [0, 1, 2])], ids=["saves far apart", "each a step"]
+)
+def test_bare_numbers_of_saves_stand_at_the_steps_of_their_lines(every: int, steps: list[int], tmp_path: Path) -> None:
+    lines: list[str] = []
+    for n in range(1, 3 * every + 40):
+        lines.append(f"step {n}: loss={2 + 3 / n:.4f}")
+        if n % every == 0 and n <= 3 * every:
+            path = f"/mnt/r/checkpoint_{n // every - 1:06d}"
+            lines.append(f"Checkpoint successfully created at: Checkpoint(filesystem=local, path={path})")
+    (tmp_path / "driver.log").write_text("\n".join(lines))
+    assert known(ingest_run(tmp_path))["step"].to_list() == steps

@@ -131,6 +131,8 @@ def test_epochs_that_begin_anew_within_a_task_count_on_and_those_of_a_fold_do_no
     [
         ("ckpt -> out/000500.pt", "out/000500.pt"),
         ("-> ckpt_300.npz", "ckpt_300.npz"),
+        ("Stand gesichert: lauf/stand_200.pt", "lauf/stand_200.pt"),
+        ("Váhy uloženy: vahy_240.pt", "vahy_240.pt"),
         ("モデル保存: model_e3.pt", "model_e3.pt"),
         ("Instantané enregistré (snap_1.pt)", "snap_1.pt"),
         ("image -> out/000500.png", None),
