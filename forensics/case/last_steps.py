@@ -3,7 +3,8 @@
 Fatal lines are often in another file than the steps: in a job's `.err`, in a launcher's log, in a tracker's exit
 record. Asked in this order: the steps of the same file before the place; the last step of the nearest stores (the other
 stream of the same process, then the same rank, then printed lines before trackers), by the clock where both have one,
-else their last record. A record that gives an epoch alone gets its step from the run's scale of epochs.
+else their last record. Where the file would have printed no step more, a store that ends before the one that was due
+says how far it came. A record that gives an epoch alone gets its step from the run's scale of epochs.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ class Track(Struct, frozen=True):
         rows = np.flatnonzero(self.at < at)
         return int(self.step[rows[-1]]) if len(rows) else None
 
+    def gap(self, at: int) -> int:
+        """How many steps lie between the last two that have records, where none follows a place; else 0."""
+        earlier = self.step[self.step != self.last]
+        return int(self.last - earlier[-1]) if len(earlier) and bool((self.at < at).all()) else 0
+
     def until(self, t_ns: int) -> int | None:
         """Give the step of the last record until a time; None where all came later or no record has a time."""
         rows = np.flatnonzero((self.t_ns >= 0) & (self.t_ns <= t_ns + _CLOCK_NS))
@@ -57,9 +63,12 @@ class Track(Struct, frozen=True):
 def last_step(run: Run, source: str, at: int, t_ns: int | None = None, rank: int | None = None) -> int | None:
     """Give the last training step before a place of a source, whose time and rank may be known; None without steps."""
     tracks = _tracks(run)
-    if source in tracks and (own := tracks[source].before(at)) is not None:
-        return own
     others = [track for track in tracks.values() if track.source != source]
+    if source in tracks and (own := tracks[source].before(at)) is not None:
+        due = own + tracks[source].gap(at)
+        return max(
+            (track.last for track in others if own < track.last < due and track.rank in (rank, None)), default=own
+        )
     nearest = min((_distance(track, source, rank) for track in others), default=None)
     timed: list[int] = []
     if t_ns is not None:

@@ -121,3 +121,21 @@ def test_records_count_in_the_order_in_which_they_were_written_each_once() -> No
     other = {"source": "b.log", "line": 1, "step": 7}
     assert last_step(_run(*rows, other), "b.log", 2) == 7
     assert last_step(_run(*rows, other), "b.log", 1) == 15
+
+
+def _with_a_finer_store(last: int, line: int = 9, rank: int | None = None) -> int | None:
+    printed = [{"source": "a.log", "line": at, "step": 10 * at} for at in (1, 2, line)]
+    run = _run(*printed, {"source": "m.jsonl", "line": 3, "step": last, "rank": rank})
+    return last_step(run, "a.log", 5)
+
+
+def test_a_finer_store_says_how_far_a_log_that_prints_some_steps_had_come() -> None:
+    assert _with_a_finer_store(29, line=2) == 29
+
+
+def test_a_store_is_no_finer_where_the_log_would_have_printed_its_step_or_goes_on() -> None:
+    assert (_with_a_finer_store(30, line=2), _with_a_finer_store(29, line=9)) == (20, 20)
+
+
+def test_the_finer_store_of_another_rank_says_nothing() -> None:
+    assert _with_a_finer_store(29, line=2, rank=3) == 20
