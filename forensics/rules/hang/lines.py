@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from forensics.analyses.hang.collectives import timed_out_in
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.differs import Signature, differing, kind_cause, slip_by_steps
 from forensics.analyses.hang.last_seen import WAITS, last_seen
@@ -22,6 +23,7 @@ from forensics.knowledge.doing import by_words
 from forensics.knowledge.errors import telling
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
+from forensics.rules._errors import of_failure
 from forensics.rules.hang.clue import Clue, gives_clues, of_seen
 from forensics.rules.kit import Evidence, Run, event_evidence
 
@@ -102,9 +104,15 @@ _SAID = lazily(
 )
 
 
-@gives_clues("HNG010 fingerprints-differ", "events metrics")
+#: The check of DETAIL stops before anything hangs; a watchdog names no group.
+_BY_CHECK, _BY_WATCHDOG = 8, 5
+#: Of two ranks neither is odd.
+_FEWEST = 3
+
+
+@gives_clues("HNG010 fingerprints-differ")
 def fingerprints(run: Run) -> Iterator[Clue]:
-    """The vote over what ranks say of themselves."""
+    """The vote over what ranks say of themselves, else over what their watchdogs say."""
     said: dict[int, Signature] = {}
     proof: dict[int, Evidence] = {}
     for row, hit in matching(run, _SAID, "CollectiveFingerPrint"):
@@ -115,6 +123,9 @@ def fingerprints(run: Run) -> Iterator[Clue]:
     if len(said) == 1:
         yield from _of_one(said, _of_others(run), next(iter(proof.values())))
         return
+    weight = _BY_CHECK if said else _BY_WATCHDOG
+    if not said:
+        said, proof = _timed_out(run)
     votes = Counter(said.values())
     if len(votes) < 2:
         return
@@ -126,7 +137,17 @@ def fingerprints(run: Run) -> Iterator[Clue]:
     does = f"run another {kind} than {count} of {len(said)} ranks ({' '.join(best).strip()})"
     why = ranks_do(odd, does) if odd else f"an equal number of ranks {does}"
     first = sorted(proof, key=lambda r: (r not in odd, r))[:4]
-    yield Clue(odd, cause, 8, "log", why, tuple(proof[r] for r in first), () if odd else tuple(sorted(said)))
+    yield Clue(odd, cause, weight, "log", why, tuple(proof[r] for r in first), () if odd else tuple(sorted(said)))
+
+
+def _timed_out(run: Run) -> tuple[dict[int, Signature], dict[int, Evidence]]:
+    """What all ranks timed out in, where each says the same number: ranks of several groups would say several."""
+    told, late = timed_out_in(run), complaints(run).late
+    if len(told) != 1 or len(late) < _FEWEST or late.keys() != world(run):
+        return {}, {}
+    ops = next(iter(told.values()))
+    same = ops.keys() == late.keys()
+    return ({r: (op, "", "") for r, op in ops.items()}, {r: of_failure(late[r]) for r in ops}) if same else ({}, {})
 
 
 def _of_others(run: Run) -> Mapping[int, Signature]:

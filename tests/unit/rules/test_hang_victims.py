@@ -239,3 +239,24 @@ def test_the_only_stack_counts_where_it_is_of_the_rank_for_which_the_others_wait
     (tmp_path / f"pyspy_rank{of}.txt").write_text(stack + frames)
     verdict = triage(tmp_path).verdict
     assert (verdict.culprits, verdict.cause) == ((2,), cause)
+
+
+@pytest.mark.parametrize(
+    ("op", "seq", "told"),
+    [
+        ("BROADCAST", 71, ((2,), "collective_mismatch_op")),
+        ("ALLREDUCE", 71, ((), "collective_timeout")),
+        ("BROADCAST", 70, ((2,), "never_entered")),
+    ],
+    ids=["another operation", "the same", "another number"],
+)
+def test_watchdogs_of_one_number_that_name_two_operations_tell_the_odd_rank(
+    op: str, seq: int, told: tuple[tuple[int, ...], str], tmp_path: Path
+) -> None:
+    for rank in range(4):
+        said = WAITS.format(r=rank)
+        if rank == 2:
+            said = said.replace("ALLREDUCE", op).replace("SeqNum=71", f"SeqNum={seq}")
+        (tmp_path / f"rank{rank}.log").write_text(f"step 70 loss 2.0\nstep 71 loss 2.1\n{said}\n")
+    verdict = triage(tmp_path).verdict
+    assert (verdict.culprits, verdict.cause) == told
