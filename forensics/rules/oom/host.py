@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forensics.analyses.memory.host_deaths import Death, Meaning, death_of, killed
-from forensics.analyses.memory.oom_messages import OomMessage
+from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.analyses.memory.series import Series, series_of
 from forensics.case.errors.failures import standing
 from forensics.case.errors.timeline import in_order
@@ -33,8 +33,8 @@ class HostMemoryGrows(Struct, frozen=True):
 @rule("OOM009 host-memory-grows", "metrics events facts", confidence="medium", cause="host_leak")
 def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
     """Find the process whose resident memory rises most; that of its host counts where that was killed, or doubles."""
-    told = {"rss", "host_used"}
-    found = [one for one in series_of(run) if one.meaning.quantity in told and one.meaning.unit == "GiB"]
+    of_host = {"rss", "host_used"}
+    found = [one for one in series_of(run) if one.meaning.quantity in of_host and one.meaning.unit == "GiB"]
     found = [one for one in found if one.meaning.quantity == "rss" or killed(run) or _doubled(one)]
     found = [one for one in found if one.form.kind in {"slope", "staircase"}]
     found = [one for one in found if one.form.samples - one.form.warmup >= cfg.samples]
@@ -46,14 +46,20 @@ def host_memory_grows(run: Run, cfg: HostMemoryGrows) -> Findings:
     risen = one.form.rise / max(first, 0.1)
     full = one.share >= cfg.full if one.share is not None else risen >= cfg.kill
     deaths = killed(run) if full else ()
-    killed_ranks = ranks_of(deaths)
+    told = [m for m in oom_messages(run) if m.where == "host" and not m.survived] if full else []
+    killed_ranks = ranks_of(deaths) or tuple(sorted({m.rank for m in told if m.rank is not None}))
     whose = "the process's memory on the host" if one.meaning.quantity == "rss" else "the memory in use on the host"
+    end = "the process was killed by a signal" if deaths else "the host had no more" if told else ""
     yield host_memory_grows.finding(
         f"{whose} rises all the time: {was} → {now}{memory.until(one)}",
-        "it rises to the end, and the process was killed by a signal" if deaths else "it rises to the end",
-        (*memory.series_evidence(one, one.form.onset or 0, -1), *evidence_of(deaths)),
+        f"it rises to the end{', and ' * bool(end)}{end}",
+        (
+            *memory.series_evidence(one, one.form.onset or 0, -1),
+            *evidence_of(deaths),
+            *(memory.message_evidence(m) for m in told[:1] if not deaths),
+        ),
         memory.onset_of(one),
-        severity="error" if deaths else "warning" if risen >= cfg.warn else "info",
+        severity="error" if deaths or told else "warning" if risen >= cfg.warn else "info",
         culprits=memory.ranks(one) or (killed_ranks if len(killed_ranks) == 1 else ()),
         numbers={"rise_gib": one.form.rise, "gib_per_step": one.form.per_step, **memory.reach_numbers(one)},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from forensics.pipeline import ingest_bytes
 from forensics.rules.oom.host import host_memory_grows
 from forensics.store.run import run_of
 
@@ -44,3 +45,13 @@ def test_the_memory_of_a_whole_host_counts_where_the_run_was_killed(name: str, *
     attrs = '{"role": "symptom", "shape": "crash", "cause": "silent_death_sigkill"}'
     tables |= {"events": pl.DataFrame(death | {"attrs": [attrs]})} if is_killed else {}
     assert [finding.cause for finding in host_memory_grows(run_of("made", tables))] == ["host_leak"] * told
+
+
+@pytest.mark.parametrize(
+    ("last", "severity"),
+    [("srun: error: n7: task 1: Out Of Memory", "error"), ("srun: error: n7: task 1: Exited", "warning")],
+)
+def test_a_growth_that_ends_where_the_host_has_no_more_is_an_error(last: str, severity: str) -> None:
+    rows = [f"{r}: iter {n} | loss {2 + 3 / n:.3f} | rss {40 + r * n / 2:.1f} GB" for n in range(1, 90) for r in (0, 1)]
+    run = ingest_bytes("slurm-1.out", "\n".join([*rows, last, ""]).encode())
+    assert [(f.severity.value, f.culprits) for f in host_memory_grows(run)] == [(severity, (1,))]
