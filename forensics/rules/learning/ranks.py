@@ -13,6 +13,7 @@ from msgspec import Struct
 from forensics.analyses.learning.ranks import Disagree, Parted, parted, shared_parted
 from forensics.case.errors.kinds import attributes
 from forensics.case.last_steps import last_step
+from forensics.case.rank_spans import listed, ranks_do
 from forensics.knowledge.errors import telling
 from forensics.patterns import lazily
 from forensics.rules.kit import (
@@ -92,23 +93,47 @@ class Reported(Struct, frozen=True):
 @rule("LRN030 losses-reported-apart", "events metrics", severity="warning", confidence="medium", cause="ranks_parted")
 def losses_reported_apart(run: Run, cfg: Reported) -> Findings:
     """Find the first line of the first log that says so."""
-    wanted = pl.col("code").is_in(telling("losses_differ"))
+    wanted = pl.col("code").is_in([*telling("losses_differ"), *telling("weights_differ")])
     rows = run.scan("events").filter(wanted).sort("source", "line", "seq").collect()
     if rows.is_empty():
         return
     row = rows.row(0, named=True)
-    values = [float(hit) for hit in _NUMBER.findall(attributes(row["attrs"]).get("values", ""))]
-    odd = _odd(values, cfg.times)
     step = _step_of(run, row, row["rank"])
-    who = "" if odd is None else f"; rank {odd} is farthest from the others ({number(values[odd])})"
+    if row["code"] in telling("weights_differ"):
+        what, odd = "weights", odd_by_words(row["text"] or "")
+        who = f"; {ranks_do(odd, 'have others')}" if odd else ""
+    else:
+        values = [float(hit) for hit in _NUMBER.findall(attributes(row["attrs"]).get("values", ""))]
+        what, odd = "losses", _odd(values, cfg.times)
+        who = f"; rank {odd[0]} is farthest from the others ({number(values[odd[0]])})" if odd else ""
     yield losses_reported_apart.finding(
-        f"the program reports that the losses of its ranks differ, first after {at_step(step)}{who}",
+        f"the program reports that the {what} of its ranks differ, first after {at_step(step)}{who}",
         f"{rows.height} such line{'s' if rows.height > 1 else ''}, by a check of the program's own",
         proof(event_evidence(row)),
-        Onset(step=step, t_ns=row["t_ns"], rank=odd),
-        culprits=() if odd is None else (odd,),
+        Onset(step=step, t_ns=row["t_ns"], rank=odd[0] if odd else None),
+        culprits=odd,
         numbers={"lines": rows.height},
     )
+
+
+#: `ranks 0,1,2: 8f31aa02`, `rank 3 (hash 51c0ffee)`, `rank 4 = 12.5`.
+_HELD = lazily(
+    r"(?i)\branks?[ _]?(?P<ranks>\d[\d, -]*)\]?(?: ?[:=(]| has| had)+ ?(?:[a-z]+[ :=]+)?"
+    r"(?P<value>[0-9a-fx.]*\d[0-9a-fx.]*)\b"
+)
+_ONE = lazily(r"(?i)\brank[ _:=]?(\d{1,6})\b")
+
+
+def odd_by_words(text: str) -> tuple[int, ...]:
+    """Give the ranks whose value is that of the fewest in a line, else the one that it names, of two the first."""
+    held: dict[str, set[int]] = {}
+    for hit in _HELD.finditer(text):
+        held.setdefault(hit["value"], set()).update(listed(hit["ranks"].strip(" ,-")))
+    if len(held) > 1:
+        fewest, *others = sorted(held.values(), key=len)
+        return tuple(sorted(fewest)) if len(fewest) < len(others[0]) else ()
+    named = list(dict.fromkeys(int(rank) for rank in _ONE.findall(text)))
+    return tuple(named[:1]) if 0 < len(named) <= 2 else ()
 
 
 def _step_of(run: Run, row: Row, rank: int | None) -> int | None:
@@ -117,14 +142,14 @@ def _step_of(run: Run, row: Row, rank: int | None) -> int | None:
     return row["step"] if row["step"] is not None else last_step(run, row["source"], place, row["t_ns"], rank)
 
 
-def _odd(values: list[float], times: float) -> int | None:
+def _odd(values: list[float], times: float) -> tuple[int, ...]:
     """Give the one value that is `times` as far from the median as any other; a value that is not finite is."""
     if len(values) <= 2:
-        return None
+        return ()
     median = sorted(values)[len(values) // 2]
     apart = sorted(((abs(value - median), rank) for rank, value in enumerate(values)), reverse=True)
     (most, rank), (next_most, _) = apart[:2]
-    return rank if most > times * next_most else None
+    return (rank,) if most > times * next_most else ()
 
 
 class Statistics(Struct, frozen=True):

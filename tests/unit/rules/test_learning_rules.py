@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forensics.model import Finding
+from forensics.pipeline import ingest_bytes, report_of
 from forensics.rules.learning.departures import diverged, loss_spike
 from forensics.rules.learning.evaluations import eval_apart, frozen_eval
 from forensics.rules.learning.flat import no_decrease
@@ -315,3 +316,26 @@ def test_an_evaluation_that_never_moves_is_told_where_training_learned_a_tenth(f
         evals=dict.fromkeys(range(5, 400, 50), 1.38403),
     )
     assert [found.cause for found in frozen_eval(run)] == told
+
+
+@pytest.mark.parametrize(
+    ("line", "culprits"),
+    [
+        ("param checksum mismatch: ranks 0,1,2: 8f31aa02 rank 3: 51c0ffee", (3,)),
+        ("parameter checksum mismatch on rank 6", (6,)),
+        ("[Rank 3] param hash a1b2 does not match rank 0 hash c3d4", (3,)),
+        ("weights differ across ranks: rank 0=12.50 rank 1=12.50 rank 2=12.61", (2,)),
+        ("weights differ across ranks: rank 0=12.50 rank 1=12.61", ()),
+        ("model is out of sync on ranks 1-3", ()),
+        ("param checksum ok on 4 ranks", None),
+        ("model file checksum mismatch: expected aa01, got bb02", None),
+        ("learning rates differ across ranks", None),
+    ],
+)
+def test_a_check_of_the_weights_over_the_ranks_names_who_has_others(
+    line: str, culprits: tuple[int, ...] | None
+) -> None:
+    steps = [f"step {n} loss {2 + 3 / n:.4f}" for n in range(1, 40)]
+    log = "\n".join([*steps[:20], line, *steps[20:], "training finished", ""])
+    verdict = report_of(ingest_bytes("train.log", log.encode())).verdict
+    assert (verdict.culprits if verdict.cause == "ranks_parted" else None) == culprits
