@@ -20,7 +20,11 @@ from forensics.store.run import Run, derived
 #: Domain, bus and device of a place on the PCI bus, as the driver prints it; NCCL prints no separators.
 _PLACE = lazily(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.[0-7])?")
 _BARE = lazily(r"[0-9a-f]{1,12}")
-_WORKER = lazily(r"^\W*\(\w[\w.:]{0,120} pid=(?P<pid>\d{1,10})\b")
+#: Who printed a line: a worker of Ray, or NCCL in a process (`host:4122:4139 [6] NCCL WARN …`).
+_PRINTED = (
+    lazily(r"^\W*\(\w[\w.:]{0,120} pid=(?P<pid>\d{1,10})\b"),
+    lazily(r"^(?:.{0,80}? )?[\w.-]{1,64}:(?P<pid>\d{1,10}):\d{1,10} \[\d{1,3}\] "),
+)
 #: The event of a process of which a dump has the stack.
 _DUMPED = "stack-process"
 #: So many devices a host mostly has at most.
@@ -56,9 +60,8 @@ def _once_more(run: Run) -> bool:
 
 
 def _printed_by(line: str) -> str:
-    """Give the number of the process that Ray puts before what a worker prints."""
-    found = _WORKER.match(line)
-    return found["pid"] if found is not None else ""
+    """Give the number of the process that Ray or NCCL puts before what it prints."""
+    return next((found["pid"] for form in _PRINTED if (found := form.match(line)) is not None), "")
 
 
 def place_of(text: str) -> str:

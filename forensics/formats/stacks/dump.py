@@ -66,13 +66,19 @@ _BESIDE = lazily(
 _PY_FILE = lazily(r"\.pyx?$|^<")
 
 
-@ingester("stack_dump", version=1, sniff=Sniff(glob=_GLOBS, magic=_MAGICS), emits=("stack_frames", "events"))
+#: The process in the name of a dump that says no other: `7003.txt`, `stack-7003.log`.
+_NAMED = lazily(r"(?:^|[._-])(?:pid[._-]?)?(\d{2,10})(?:\.[a-z]+)*$")
+
+
+@ingester("stack_dump", version=2, sniff=Sniff(glob=_GLOBS, magic=_MAGICS), emits=("stack_frames", "events"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one dump; raises `NotMine` when no thread is in its first lines, or most of them are others."""
-    if not _is_dump(opened.text_head(_HEAD_BYTES), opened.source.path.rsplit("/", 1)[-1].lower()):
+    name = opened.source.path.rsplit("/", 1)[-1].lower()
+    if not _is_dump(opened.text_head(_HEAD_BYTES), name):
         raise NotMine("no stacks")
     rows = StackRows(out, limits.batch_rows)
-    reader = Reader(rows, rank=opened.source.rank)
+    named = _NAMED.search(name) if opened.source.rank is None else None
+    reader = Reader(rows, rank=opened.source.rank, _pid=whole(named[1]) if named is not None else None)
     lost_bytes = lost_lines = 0
     first: int | None = None
     for line in lines_of(opened):

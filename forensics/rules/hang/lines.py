@@ -71,13 +71,16 @@ def host_lines(run: Run) -> Iterator[Clue]:
         for row, hit in matching(run, line.compiled, *line.needles):
             if not clue.holds(hit) or row["line"] < until.get(row["source"], 0):
                 continue
-            known = rank_named(run, {name.partition("__")[0]: said for name, said in hit.groupdict().items() if said})
+            said = {name.partition("__")[0]: said for name, said in hit.groupdict().items() if said}
+            known = rank_named(run, said, row["text"] or "")
             rank = known if known is not None else row["rank"]
             if (clue.cause, rank) not in seen:
                 seen.add((clue.cause, rank))
                 named, whose = ((rank,), f" on rank {rank}") if rank is not None else ((), "")
                 weight = _OF_RANK if named else clue.weight
-                yield Clue(named, clue.cause, weight, "host", f"{clue.words}{whose}", (event_evidence(row),))
+                words = f"{clue.words}{whose}"
+                stated = known is not None
+                yield Clue(named, clue.cause, weight, "host", words, (event_evidence(row),), stated=stated)
 
 
 @gives_clues("HNG015 frozen-process", "events")

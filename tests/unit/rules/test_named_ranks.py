@@ -202,3 +202,45 @@ def test_a_device_that_ran_out_of_memory_is_that_of_the_rank_of_its_index(
         f'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n{_OOM.format(gpu=gpu)} of which\n'
     )
     assert _culprits(tmp_path, train=steps + raised) == ranks
+
+
+@pytest.mark.parametrize(("name", "cause"), [("stack_703.txt", "slow_storage_read"), ("step703b.txt", "never_entered")])
+def test_a_dump_named_by_its_process_is_that_of_the_rank_that_says_its_number(
+    name: str, cause: str, tmp_path: Path
+) -> None:
+    said = "".join(f"12:00:0{r} INFO [Rank {r}] pid={701 + r} started\n" for r in range(3))
+    steps = "".join(f"[Rank {r}] step={n} loss={2 + 3 / n:.4f}\n" for n in range(1, 30) for r in range(3))
+    late = "".join(
+        f"[rank{r}]:[E101 02:03:04.500000000 ProcessGroupNCCL.cpp:616] [Rank {r}] Watchdog caught collective operation"
+        " timeout: WorkNCCL(SeqNum=71, OpType=ALLREDUCE, NumelIn=6, NumelOut=6, Timeout(ms)=90000) ran for 90012"
+        " milliseconds before timing out.\n"
+        for r in range(2)
+    )
+    (tmp_path / name).write_text(
+        "Thread 0x00007f0b5a1c2740 (most recent call first):\n"
+        '  File "/opt/py/zipfile.py", line 1011 in _read2\n'
+        '  File "/job/train.py", line 121 in <module>\n'
+    )
+    (tmp_path / "train.log").write_text(said + steps + late)
+    verdict = triage(tmp_path).verdict
+    assert (verdict.culprits, verdict.cause) == ((2,), cause)
+
+
+_PORT = "dgx-12:4122:4139 [1] NCCL INFO NET/IB : Got async event : port error (mlx5_6:1)\n"
+_EXIT = (
+    "E0101 02:03:04.0 140 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -6) local_rank: {r}"
+)
+
+
+@pytest.mark.parametrize(("pid", "ranks"), [(4122, (6,)), (4123, ())], ids=["its own", "another"])
+def test_the_process_before_a_line_of_nccl_is_that_of_its_rank(
+    pid: int, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    told = _STEPS + _PORT + _EXIT.format(r=6) + f" (pid: {pid}) of binary: /usr/bin/python\n"
+    verdict = triage(_written(tmp_path, told)).verdict
+    assert (tuple(verdict.culprits) if verdict.cause == "fabric_fault" else ()) == ranks
+
+
+def _written(folder: Path, text: str) -> Path:
+    (folder / "train.log").write_text(text)
+    return folder
