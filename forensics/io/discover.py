@@ -132,10 +132,12 @@ def _numbered(place: Place, sources: list[Source]) -> list[Source]:
         for name in _siblings(path, hit):
             numbers.setdefault(name, set()).add(int(hit[1]))
     whole = {name for name, told in numbers.items() if len(told) > 1 and 0 in told and max(told) < 2 * len(told)}
-    return [
-        replace(one, rank=int(hit[1])) if (hit := places.get(one.path)) and _siblings(one.path, hit) & whole else one
-        for one in sources
-    ]
+    ranks = {path: int(hit[1]) for path, hit in places.items() if _siblings(path, hit) & whole}
+    # what else is named by the word and the number of a log speaks of its process: `describe_worker-3.txt`
+    known = {places[path][0].lower().lstrip("/._-"): rank for path, rank in ranks.items()}
+    beside = {path: known.get(hit[0].lower().lstrip("/._-")) for path, hit in places.items()}
+    named = {path: rank for path, rank in (beside | ranks).items() if rank is not None}
+    return [replace(one, rank=named[one.path]) if one.path in named else one for one in sources]
 
 
 def _processes(place: Place, one: Source) -> list[re.Match[str]]:

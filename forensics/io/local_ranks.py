@@ -57,6 +57,10 @@ def _with_tasks(place: Place, sources: Sequence[Source]) -> list[Source]:
                 source
             )
     families = {name: tasks for name, tasks in families.items() if max(tasks) == len(tasks) - 1 > 0}
+    named: dict[str, set[int]] = {}
+    for source in sources:
+        if (found := _TASK.match(source.path)) is not None and source.rank == int(found["task"]):
+            named.setdefault(found["base"], set()).add(source.rank)
     numbered = {source.path for tasks in families.values() for own in tasks.values() for source in own}
     beside: dict[str, list[Source]] = {}
     for source in sources:
@@ -65,6 +69,7 @@ def _with_tasks(place: Place, sources: Sequence[Source]) -> list[Source]:
     firsts = {n: _first_task(place, tasks, beside.get(_folder_of(n[0]), ())) for n, tasks in families.items()}
     # what the tasks of a step wrote beside their logs is numbered as these are
     sizes = {(_folder_of(base), len(families[base, of])) for (base, of), first in firsts.items() if first == 0}
+    sizes |= {(_folder_of(base), len(told)) for base, told in named.items() if max(told) == len(told) - 1 > 0}
     ranks: dict[str, int] = {}
     for (base, table), tasks in families.items():
         first = firsts[base, table]

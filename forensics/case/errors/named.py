@@ -13,6 +13,7 @@ import polars as pl
 from forensics.case.errors.exits import exits
 from forensics.case.errors.kinds import attributes
 from forensics.case.errors.launchers import highest_rank
+from forensics.case.rank_spans import listed
 from forensics.knowledge.errors import telling
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
@@ -45,6 +46,15 @@ def rank_named(run: Run, attrs: Mapping[str, str], line: str = "") -> int | None
     known = ranks_named(run)
     names = (attrs.get("pid", ""), place_of(attrs.get("pci", "")), _printed_by(line))
     return next((known[name] for name in names if name in known), _by_index(run, attrs.get("device", "")))
+
+
+def ranks_on(run: Run, node: str) -> tuple[int, ...]:
+    """Give the ranks of the tasks of a node of which a launcher tells, where it tells of tasks of other nodes too."""
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("exit_of_tasks"))).select("attrs").collect()
+    told = [(one.get("host", ""), set(listed(one.get("tasks", "")))) for one in map(attributes, rows["attrs"])]
+    own = set[int]().union(*(tasks for host, tasks in told if host == node))
+    others = set[int]().union(*(tasks for host, tasks in told if host != node))
+    return tuple(sorted(own)) if node and others - own else ()
 
 
 def _by_index(run: Run, device: str) -> int | None:

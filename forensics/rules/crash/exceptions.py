@@ -7,11 +7,12 @@ from collections import Counter
 from forensics.analyses.hang.complaints import complaints
 from forensics.case.errors.failures import Failure, failures, standing
 from forensics.case.errors.kinds import Weight, death_of
+from forensics.case.errors.named import ranks_on
 from forensics.case.errors.raised import raised_in
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import all_ranks
 from forensics.case.world import world
-from forensics.knowledge.errors import ErrorLine, row_of
+from forensics.knowledge.errors import ErrorLine, row_of, telling
 from forensics.knowledge.suspects import suspect
 from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who
@@ -51,7 +52,7 @@ def uncaught_exception(run: Run) -> Findings:
         evidence_of(own),
         onset,
         confidence="high" if first.weight == Weight.OWN else "medium",
-        culprits=() if all_alike else ranks_of(own[:1]) or named,
+        culprits=() if all_alike else ranks_of(own[:1]) or named or _on_lost_node(run, known, first),
         cause=of_one_rank or first.cause,
         causal="root" if first.weight == Weight.OWN else "symptom",
         numbers={"errors": len(own)},
@@ -74,6 +75,12 @@ def _fault(run: Run, own: tuple[Failure, ...], known: ErrorLine | None) -> tuple
     victims = complaints(run).victims
     alone = ranks_of(own) or (tuple(world(run) - victims) if victims else ())
     return f"{clue.words}{place}, by the log of its host", alone if len(alone) == 1 else ()
+
+
+def _on_lost_node(run: Run, known: ErrorLine | None, first: Failure) -> tuple[int, ...]:
+    """Give the ranks of the node that a line tells as lost."""
+    hit = known.compiled.search(first.quote) if known is not None and known.id in telling("lost_node") else None
+    return ranks_on(run, hit.groupdict().get("node") or "") if hit is not None else ()
 
 
 def _alike(one: Failure, other: Failure) -> bool:

@@ -188,6 +188,8 @@ def test_ranks_and_attempts_come_from_the_path(tmp_path: Path) -> None:
         (("device0/log0.log", "device1/log1.log"), [0, 1]),  # the folder holds the number, too
         (("device0/log1.log", "device1/log0.log"), [None, None]),
         (("worker-1.log", "worker-2.log"), [None, None]),  # counted from 1: not the ranks of a job
+        (("describe_trainer-1.txt", "trainer-0.log", "trainer-1.log"), [1, 0, 1]),  # speaks of the process
+        (("describe_trainer-2.txt", "trainer-0.log", "trainer-1.log"), [None, 0, 1]),
         (("worker-0.log", "worker-1.log", "worker-3.log"), [0, 1, 3]),  # one left no file
         (("worker-0.log", "worker-7.log"), [None, None]),
         (("worker-0.log",), [None]),

@@ -145,17 +145,25 @@ def test_numbers_that_are_not_what_tasks_say_of_their_rank_are_none(
     ("stem", "says", "known"),
     [
         ("registro_{}.log", "entrenamiento: rango {} de 3", True),
-        ("trainer-{}.log", "RANK={} WORLD_SIZE=3", True),
+        ("job-{}.log", "RANK={} WORLD_SIZE=3", True),
         ("pila_rango{}.txt", "Thread 1", True),
         ("metricas-posto{}.jsonl", "{{}}", True),
         ("journal{}.log", "rang {} sur 3", True),
         ("journal_{}.jsonl", '{{"msg": "rang {} sur 3"}}', True),
         ("journal_{}.jsonl", '{{"msg": "morceau {} sur 3"}}', False),
         ("registro_{}.log", "intervalo {} de 3", False),
-        ("trainer-{}.log", "LOCAL_RANK={} WORLD_SIZE=3", False),
+        ("job-{}.log", "LOCAL_RANK={} WORLD_SIZE=3", False),
         ("seed{}.jsonl", "{{}}", False),
     ],
 )
 def test_the_word_for_rank_of_other_languages_numbers_files(stem: str, says: str, known: bool, tmp_path: Path) -> None:
     ranks = made(tmp_path, {stem.format(n): says.format(n) + "\n" for n in range(3)})
     assert list(ranks.values()) == ([0, 1, 2] if known else [None, None, None])
+
+
+@pytest.mark.parametrize(("count", "ranks"), [(2, [0, 1]), (3, [None] * 3)], ids=["as many", "more"])
+def test_what_is_numbered_beside_the_logs_of_workers_is_numbered_as_these(
+    count: int, ranks: list[int | None], tmp_path: Path
+) -> None:
+    files = {f"worker-{n}.log": "step 1\n" for n in range(2)} | {f"stacks_{n}.txt": "Thread\n" for n in range(count)}
+    assert [rank for name, rank in made(tmp_path, files).items() if name.startswith("stacks")] == ranks

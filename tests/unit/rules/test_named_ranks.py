@@ -244,3 +244,12 @@ def test_the_process_before_a_line_of_nccl_is_that_of_its_rank(
 def _written(folder: Path, text: str) -> Path:
     (folder / "train.log").write_text(text)
     return folder
+
+
+@pytest.mark.parametrize(("node", "ranks"), [("n2", (2, 3)), ("n3", ())], ids=["of two tasks", "of none"])
+def test_the_tasks_of_a_node_that_was_lost_are_named(node: str, ranks: tuple[int, ...], tmp_path: Path) -> None:
+    steps = "".join(f"{r}: step {n} loss {2 + 3 / n:.4f}\n" for n in range(1, 30) for r in range(4))
+    lost = f"srun: error: Node failure on {node}\n"
+    ends = "srun: error: n1: tasks 0-1: Killed\nsrun: error: n2: tasks 2-3: Killed\n"
+    verdict = triage(_written(tmp_path, steps + lost + ends)).verdict
+    assert (verdict.cause, verdict.culprits) == ("node_failed", ranks)
