@@ -25,8 +25,10 @@ _TAG = lazily(rb"(?:\[rank(?=\d{1,6}\])|\bGLOBAL_RANK: )(\d{1,6})\b")
 _WORD = lazily(rb"(?<![A-Za-z_\d])rank ?[=:] ?(\d{1,6})\b")
 #: The same in a sentence (`world 3 rank 1`, `RANK=1`); a file of one task does not have two; by `ranks.tsv`.
 _SPOKEN = r"(?i)(?<![\w-])(?:{})[ =:]{{1,3}}(\d{{1,6}})\b"
-#: The file of a task, and its kind where it is no log.
-_TASK = lazily(r"^(?P<base>(?:.*/)?[^/]*[^/\d])(?P<task>\d{1,6})\.(?:log|out|err|txt|(?P<table>csv|tsv|jsonl))$")
+#: The file of a task, or one in its folder, and its kind where it is no log.
+_TASK = lazily(
+    r"^(?P<base>(?:.*/)?[^/]*[^/\d])(?P<task>\d{1,6})(?P<name>/[^/\d]+)?\.(?:log|out|err|txt|(?P<table>csv|tsv|jsonl))$"
+)
 _LAST_WORD = lazily(r"([a-z]+)[^a-z]*$", re.IGNORECASE)
 _LOG = lazily(r"\.(?:log|out|err|txt)$")
 #: Slurm's launcher names the tasks whose end it tells.
@@ -53,14 +55,13 @@ def _with_tasks(place: Place, sources: Sequence[Source]) -> list[Source]:
     families: dict[tuple[str, str], dict[int, list[Source]]] = {}
     for source in sources:
         if source.rank is None and (found := _TASK.match(source.path)) is not None:
-            families.setdefault((found["base"], found["table"] or ""), {}).setdefault(int(found["task"]), []).append(
-                source
-            )
+            name = found["base"] + (found["name"] or ""), found["table"] or ""
+            families.setdefault(name, {}).setdefault(int(found["task"]), []).append(source)
     families = {name: tasks for name, tasks in families.items() if max(tasks) == len(tasks) - 1 > 0}
     named: dict[str, set[int]] = {}
     for source in sources:
         if (found := _TASK.match(source.path)) is not None and source.rank == int(found["task"]):
-            named.setdefault(found["base"], set()).add(source.rank)
+            named.setdefault(found["base"] + (found["name"] or ""), set()).add(source.rank)
     numbered = {source.path for tasks in families.values() for own in tasks.values() for source in own}
     beside: dict[str, list[Source]] = {}
     for source in sources:

@@ -167,3 +167,12 @@ def test_what_is_numbered_beside_the_logs_of_workers_is_numbered_as_these(
 ) -> None:
     files = {f"worker-{n}.log": "step 1\n" for n in range(2)} | {f"stacks_{n}.txt": "Thread\n" for n in range(count)}
     assert [rank for name, rank in made(tmp_path, files).items() if name.startswith("stacks")] == ranks
+
+
+@pytest.mark.parametrize(("told", "ranks"), [((0, 2), [0, 1, 2]), ((0, 1), [None] * 3), ((0,), [None] * 3)])
+def test_folders_are_those_of_ranks_where_two_logs_say_their_number(
+    told: tuple[int, ...], ranks: list[int | None], tmp_path: Path
+) -> None:
+    said = dict(zip((0, 2), told, strict=False))
+    files = {f"gpu{n}/train.log": f"aborted on rank {said[n]}\n" if n in said else "step 1\n" for n in range(3)}
+    assert list(made(tmp_path, files).values()) == ranks
