@@ -9,6 +9,7 @@ from forensics.case.checkpoints import known
 from forensics.case.end_markers import marks_of
 from forensics.case.joined.stores import kind_of
 from forensics.case.processes.lives import Boundary, Life, boundaries, lives, restarts, rows_of
+from forensics.case.rank_spans import ranks_text
 from forensics.case.series import metric_rows
 from forensics.rules.kit import (
     Finding,
@@ -23,6 +24,7 @@ from forensics.rules.kit import (
     rule,
 )
 from forensics.rules.resume._compare import evidence_of, loaded, onset
+from forensics.rules.resume._ranks import loaded_apart
 from forensics.stats.spread import median
 
 _QUANTITIES = ("loss", "reward", "grad_norm", "lr")
@@ -176,13 +178,23 @@ class OlderCheckpoint(Struct, frozen=True):
 
 @rule(
     "RSM009 resume-older-checkpoint",
-    "metrics checkpoints",
+    "metrics checkpoints events",
     severity="warning",
     confidence="medium",
     cause="resumed_older_checkpoint",
 )
 def older_checkpoint(run: Run, cfg: OlderCheckpoint) -> Findings:
-    """Find the first restart that says what it loaded, where the log tells of newer checkpoints of the same run."""
+    """Find ranks that loaded another step than most, else the first restart that passed newer checkpoints over."""
+    if (apart := loaded_apart(run)) is not None:
+        yield older_checkpoint.finding(
+            f"{ranks_text(apart.odd)} loaded the checkpoint of step {apart.step}, the others that of {apart.usual}",
+            "they say so where they start, and ranks of one job go on from one checkpoint",
+            proof(*apart.proof),
+            Onset(step=apart.usual, rank=apart.odd[0]),
+            culprits=apart.odd,
+            numbers={"loaded": apart.step, "usual": apart.usual},
+        )
+        return
     saved = run.collect("checkpoints").filter(
         pl.col("kind").is_in(["saved", "committed"]) & pl.col("line").is_not_null()
     )

@@ -253,3 +253,21 @@ def test_the_tasks_of_a_node_that_was_lost_are_named(node: str, ranks: tuple[int
     ends = "srun: error: n1: tasks 0-1: Killed\nsrun: error: n2: tasks 2-3: Killed\n"
     verdict = triage(_written(tmp_path, steps + lost + ends)).verdict
     assert (verdict.cause, verdict.culprits) == ("node_failed", ranks)
+
+
+@pytest.mark.parametrize(
+    ("loaded", "ranks"),
+    [
+        ({0: 50, 1: 50, 2: 40}, (2,)),
+        ({0: 50, 1: 50, 2: 50}, ()),
+        ({0: 50, 1: 40}, ()),  # of two neither is odd
+        ({0: 50, 1: 40, 2: 30}, ()),
+        ({0: 50, 1: 50, 2: 40, 3: 40}, ()),
+    ],
+)
+def test_a_rank_that_loaded_another_checkpoint_than_most_is_named(
+    loaded: dict[int, int], ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    starts = "".join(f"[rank{r}]: resume: loaded ckpt/step{s}.pt, start_step={s}\n" for r, s in loaded.items())
+    steps = "".join(f"[rank{r}]: step {s + n} loss {2 + 3 / n:.4f}\n" for n in range(1, 40) for r, s in loaded.items())
+    assert tuple(triage(_written(tmp_path, starts + steps + "training finished\n")).verdict.culprits) == ranks
