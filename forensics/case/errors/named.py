@@ -15,6 +15,7 @@ from forensics.case.errors.kinds import attributes
 from forensics.case.errors.launchers import highest_rank
 from forensics.case.rank_spans import listed
 from forensics.knowledge.errors import telling
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 
@@ -60,13 +61,19 @@ def ranks_on(run: Run, node: str) -> tuple[int, ...]:
 def _by_index(run: Run, device: str) -> int | None:
     """Give the rank of a device by its index on a single host, where ranks have a device each; 0 may be all of them."""
     index, last = int(device) if device.isdigit() else 0, highest_rank(run)
-    return index if 0 < index <= last < _DEVICES and not _once_more(run) else None
+    return index if 0 < index <= last < _DEVICES and not _many_hosts(run) else None
 
 
-def _once_more(run: Run) -> bool:
-    """Whether two ranks are told to have the same place on their hosts, which then are two."""
+def _many_hosts(run: Run) -> bool:
+    """Whether a setting, two hosts of a launcher's lines or two ranks of one local rank say that hosts are many."""
+    keys = {*keys_of("nodes_launched"), *keys_of("batch_nodes_setting")}
+    facts = run.scan("facts").select("key", "value").drop_nulls().collect()
+    counts = [value.strip('"') for key, value in facts.iter_rows() if {key, key.rpartition(".")[2]} & keys]
+    ends = run.scan("events").filter(pl.col("code").is_in(telling("exit_of_tasks"))).select("attrs").collect()
+    hosts = {attributes(attrs).get("host", "") for attrs in ends["attrs"]}
     told = [attributes(attrs) for attrs in _told(run)["attrs"]]
-    return any("local_rank" in one for one in told) and not _once(told)
+    twice = any("local_rank" in one for one in told) and not _once(told)
+    return any(n.isdigit() and int(n) > 1 for n in counts) or len(hosts) > 1 or twice
 
 
 def _printed_by(line: str) -> str:

@@ -61,7 +61,7 @@ def _ranks(row: Mapping[str, Any], hit: re.Match[str]) -> Sequence[int]:
 _OF_RANK = 3.0
 
 
-@gives_clues("HNG017 host-lines", "events")
+@gives_clues("HNG017 host-lines")
 def host_lines(run: Run) -> Iterator[Clue]:
     """One clue for each kind of fault and rank."""
     seen: set[tuple[str, int | None]] = set()

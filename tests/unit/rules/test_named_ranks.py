@@ -202,6 +202,8 @@ def test_a_device_that_ran_out_of_memory_is_that_of_the_rank_of_its_index(
         f'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n{_OOM.format(gpu=gpu)} of which\n'
     )
     assert _culprits(tmp_path, train=steps + raised) == ranks
+    ends = "srun: error: n1: tasks 0-1: Killed\nsrun: error: n2: task 2: Killed\n"
+    assert _culprits(tmp_path, train=steps + raised, srun=ends) == ()  # hosts count their devices alike
 
 
 @pytest.mark.parametrize(("name", "cause"), [("stack_703.txt", "slow_storage_read"), ("step703b.txt", "never_entered")])
