@@ -61,7 +61,7 @@ def _with_tasks(place: Place, sources: Sequence[Source]) -> list[Source]:
     named: dict[str, set[int]] = {}
     for source in sources:
         if (found := _TASK.match(source.path)) is not None and source.rank == int(found["task"]):
-            named.setdefault(found["base"] + (found["name"] or ""), set()).add(source.rank)
+            named.setdefault(found["base"] + (found["name"] or ""), set()).add(int(found["task"]))
     numbered = {source.path for tasks in families.values() for own in tasks.values() for source in own}
     beside: dict[str, list[Source]] = {}
     for source in sources:

@@ -146,7 +146,7 @@ def fingerprints(run: Run) -> Iterator[Clue]:
 def _timed_out(run: Run) -> tuple[dict[int, Signature], dict[int, Evidence]]:
     """What all ranks timed out in, where each says the same number: ranks of several groups would say several."""
     told, late = timed_out_in(run), complaints(run).late
-    if len(told) != 1 or len(late) < _FEWEST or set(late) != world(run):
+    if len(told) != 1 or len(late) < _FEWEST or frozenset(late) != world(run):
         return {}, {}
     ops = next(iter(told.values()))
     same = ops.keys() == late.keys()
