@@ -53,11 +53,11 @@ class Curve:
 
     @property
     def at(self) -> pl.Series:
-        """The steps, null where none was printed."""
-        steps = self.table.gather("step", self.places).alias("at")
+        """The steps of the optimizer, else of the file; null where none was printed."""
+        steps = self.table.gather("gstep", self.places).alias("at")
         if not steps.null_count():
             return steps
-        return steps.zip_with(steps.is_not_null(), self.table.gather("gstep", self.places))
+        return steps.zip_with(steps.is_not_null(), self.table.gather("step", self.places))
 
     @property
     def epochs(self) -> Floats:
@@ -71,8 +71,8 @@ class Curve:
 
     def step(self, index: int) -> int | None:
         """Give the step of one row, None when none was printed."""
-        step = self.cell("step", index)
-        return self.cell("gstep", index) if step is None else step
+        step = self.cell("gstep", index)
+        return self.cell("step", index) if step is None else step
 
     def cell(self, column: str, index: int) -> Any:  # noqa: ANN401 - a value of a table
         """Give one value of a row: a whole row takes as long as thirteen of them."""

@@ -339,3 +339,26 @@ def test_a_check_of_the_weights_over_the_ranks_names_who_has_others(
     log = "\n".join([*steps[:20], line, *steps[20:], "training finished", ""])
     verdict = report_of(ingest_bytes("train.log", log.encode())).verdict
     assert (verdict.culprits if verdict.cause == "ranks_parted" else None) == culprits
+
+
+
+@pytest.mark.parametrize(("counted", "step"), [(True, 600), (False, 30)])
+def test_a_rise_is_placed_by_the_step_of_the_optimizer_where_a_tracker_counts_its_records(
+    *, counted: bool, step: int
+) -> None:
+    values = [*falling(30), *(4.0 + 0.01 * (n % 3) for n in range(40))]
+    frame = pl.DataFrame(
+        {
+            "source": ["run.wandb"] * len(values),
+            "seq": range(len(values)),
+            "step": range(len(values)),
+            "gstep": [20 * n if counted else None for n in range(len(values))],
+            "name": ["loss"] * len(values),
+            "raw_name": ["train/loss"] * len(values),
+            "value": values,
+        },
+        schema_overrides={"gstep": pl.Int64},
+    )
+    found = list(diverged(run_of("made", {"metrics": frame})))
+    assert [(f.onset.step, f.evidence[0].step) for f in found] == [(step, step)]
+    assert f"from step {step}" in found[0].title
