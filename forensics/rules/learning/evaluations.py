@@ -10,6 +10,7 @@ from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.losses import fell_by, losses
 from forensics.analyses.learning.objective import ADAPTER, FULL, paired, regime_of, reinforced
 from forensics.case.curves.loss import Curve, beside, curves
+from forensics.knowledge.scores import counts_right, is_of_positives
 from forensics.rules.kit import Finding, Findings, Run, Struct, number, onset_at, proof, rule
 from forensics.stats.spread import Floats, behind_last, median_of
 
@@ -144,7 +145,7 @@ class OneScore(Struct, frozen=True):
 
     A small set of samples repeats its score while the model learns: a training loss that fell by `learns` says so. Of
     one that fell to `left` beside `many` equal scores of `poor` at most, none of what was learned holds there, unless
-    another score rose by `rises` of the whole.
+    another score rose by `rises` of the whole. `zeros`: evaluations without a right answer of the class that is sought.
     """
 
     repeats: int = 5
@@ -155,6 +156,24 @@ class OneScore(Struct, frozen=True):
     poor: float = 0.6
     left: float = 0.25
     rises: float = 0.1
+    zeros: int = 3
+
+
+def _none_found(run: Run, cfg: OneScore) -> Finding | None:
+    """Scores of the class that is sought, all zero in every evaluation, beside one that counts the others as right."""
+    every = [one for one in eval_curves(run) if one.higher and len(one.values) >= cfg.zeros]
+    sought = [one for one in every if is_of_positives(one.name)]
+    right = next((one for one in every if counts_right(one.name) and bool((one.values > 0).all())), None)
+    if right is None or not sought or any(one.values.any() for one in sought):
+        return None
+    one = max(sought, key=lambda curve: len(curve.values))
+    return one_score.finding(
+        f"{one.name} is 0 in every one of {len(one.values)} evaluations, and {right.name} is"
+        f" {number(float(right.values[-1]))}",
+        "no sample of the class that is sought was found: the score of the rest is the share of the other class",
+        proof(one.row(0), one.row(-1), right.row(-1)),
+        numbers={"value": float(right.values[-1]), "evaluations": len(one.values)},
+    )
 
 
 def _rise_of(score: EvalCurve) -> float:
@@ -166,6 +185,9 @@ def _rise_of(score: EvalCurve) -> float:
 @rule("LRN036 eval-score-constant", "metrics", severity="warning", confidence="medium", cause="one_answer")
 def one_score(run: Run, cfg: OneScore) -> Findings:
     """Find the first evaluation score that is the same number again and again, whatever is learned, if anything."""
+    if not reinforced(run) and (found := _none_found(run, cfg)) is not None:
+        yield found
+        return
     fell = max(map(fell_by, losses(run)), default=0.0)
     learned = fell >= cfg.learns
     if reinforced(run) or (learned and fell < 1 - cfg.left):
