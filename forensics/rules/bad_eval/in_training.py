@@ -101,18 +101,23 @@ def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
         if not any(_kept(loss, curve, at, cfg) for loss in curves(run, "loss") if loss.at.null_count() == 0):
             continue
         before, after = curve.row(at - 1), curve.row(at)
+        gained = rose and any(_leapt(c, before["at"], cfg) for c in every if c.higher and c is not curve)
         yield score_falls.finding(
             f"{curve.name} fell from {before['value']:.4g} to {after['value']:.4g} between two evaluations and stays"
             " there although the training loss did not rise",
-            "an evaluation loss rose at the same place, and nothing that is learned breaks off like this in training"
+            "an evaluation loss rose at the same place, and another score rose from there on: it learned something else"
+            if gained
+            else "an evaluation loss rose at the same place, and nothing that is learned breaks off like this in training"
             " alone"
             if rose
             else "no evaluation loss got worse: it is the score that is made in another way, and not the model",
             proof(after, before, curve.row(-1)),
             Onset(step=after["at"], step_lo=before["at"]),
-            cause="cause_not_recorded",
+            cause="forgetting" if gained else "cause_not_recorded",
             numbers={"best": before["value"], "last": curve.row(-1)["value"], "best_step": before["at"]},
-            next=(
+            next=()
+            if gained
+            else (
                 f"evaluate the checkpoint of step {before['at']} with today's data and code",
                 "compare order and labels of the evaluation set, its preprocessing, and the mode of the model (eval())",
             ),
@@ -263,6 +268,16 @@ def _gained(curve: EvalCurve, step: int, cfg: ScoreFalls) -> bool:
     if not len(before):
         return stands_for("score_of_a_task", curve.name)
     return end > float(before.max()) + max(cfg.fall * end, _noise(curve.values))
+
+
+def _leapt(curve: EvalCurve, step: int, cfg: ScoreFalls) -> bool:
+    """Whether half or more of what a score gained behind a step came with its first evaluation there."""
+    before, behind = curve.values[curve.steps <= step], curve.values[curve.steps > step]
+    if not len(before) or not len(behind):
+        return not len(before) and stands_for("score_of_a_task", curve.name)
+    end, last = float(behind[-cfg.last :].min()), float(before[-1])
+    gained = end > float(before.max()) + max(cfg.fall * end, _noise(before) if len(before) >= cfg.last else 0.0)
+    return gained and 2 * (float(behind[0]) - last) >= end - last
 
 
 def _improved(loss: Curve, curve: EvalCurve, best: int, cfg: ScoreFalls) -> bool:
