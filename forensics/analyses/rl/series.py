@@ -32,7 +32,7 @@ _PREFIX = r"^train(?:ing)?/"
 #: printed beside its spread within a group.
 _TOGETHER = (("reward", "kl"), ("reward", "reward_std"))
 #: What is judged of the training of a policy that plays.
-_OF_GAMES = ("episode_reward", "update_kl", "clip_ratio", "entropy")
+_OF_GAMES = ("episode_reward", "update_kl", "clip_ratio", "entropy", "entropy_cost")
 
 
 class RlSeries(Struct, frozen=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from forensics.analyses.rl.episodes import Episodes, fall_of, is_stuck
 from forensics.analyses.rl.series import RlSeries, episode_series
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Findings, Run, at_step, number, onset_at, proof, rule
-from forensics.stats.spread import median
+from forensics.rules.kit import Findings, Run, Struct, at_step, number, onset_at, proof, rule
+from forensics.stats.spread import behind_last, median
 from forensics.values import replace
 
 #: What a quantity beyond its range makes of a reward that falls.
@@ -54,6 +54,54 @@ def _goes_far(series: RlSeries, cfg: Episodes) -> str:
     if values.len() < cfg.few:
         return ""
     return next((r.meaning for r in rows if r.red is not None and median(values.tail(cfg.many)) > r.red), "")
+
+
+class NoChoice(Struct, frozen=True):
+    """Thresholds of RLX014: entropies at the end, their share of all, and the nats below which there is no choice.
+
+    The reward is lost where it ends `lost` of its size below its first level; where it only did not rise by so much,
+    the entropy must have been above `open` at first: a policy that had learned its task before may begin without any.
+    """
+
+    few: int = 5
+    share: float = 0.5
+    none: float = 0.001
+    open: float = 0.1
+    lost: float = 0.25
+
+
+@rule("RLX014 rl-policy-without-choice", "metrics", severity="warning", confidence="medium", cause="entropy_collapse")
+def policy_without_choice(run: Run, cfg: NoChoice) -> Findings:
+    """Find a policy of a game that takes one action alone, and earns no more than at first."""
+    every = episode_series(run)
+    earned = max(
+        (s for s in every if s.quantity == "episode_reward" and s.finite.height >= cfg.few),
+        key=lambda s: s.finite.height,
+        default=None,
+    )
+    if earned is None:
+        return
+    values = earned.finite["value"]
+    first, last = median(values.head(max(1, values.len() // 10))), median(values.tail(values.len() // 5))
+    for series in (s for s in every if s.quantity in {"entropy", "entropy_cost"}):
+        rows = series.finite
+        entropy = rows["value"].abs().to_numpy()
+        start = behind_last(entropy > cfg.none)
+        stays = len(entropy) - start
+        if stays < max(cfg.few, cfg.share * len(entropy)) or not entropy.any():
+            continue
+        grew = (last - first) / max(abs(first), abs(last), 1e-9)
+        if grew > -cfg.lost and (grew >= cfg.lost or entropy[0] < cfg.open):
+            continue
+        begun, before = rows.row(start, named=True), rows.row(max(0, start - 1), named=True)
+        yield policy_without_choice.finding(
+            f"{series.raw_name} is zero from {at_step(begun['at'])} on: the policy takes one action in each state",
+            f"{earned.raw_name} is {number(last)} after {number(first)}: without a choice it finds nothing better",
+            proof(begun, before if start else None, earned.finite.row(-1, named=True)),
+            onset_at(begun, before["at"] if start else None),
+            numbers={"first": first, "last": last, "records": stays},
+        )
+        return
 
 
 @rule("RLX013 rl-episode-reward-constant", "metrics", severity="warning", cause="episode_reward_constant")

@@ -399,3 +399,24 @@ def test_what_an_event_file_holds_in_records_of_their_own_is_laid_side_by_side_b
     ]
     found = list(hidden_nan(run_of("run", {"metrics": pl.DataFrame(rows)})))
     assert [f.title.split()[0] for f in found] == told
+
+
+@pytest.mark.parametrize(
+    ("entropy", "reward", "told"),
+    [
+        ([0.011, *[0.0] * 9], [20.0, *[15.0] * 9], True),
+        ([0.011, *[0.0] * 9], [20.0, *[15.1] * 9], False),  # a quarter less is lost
+        ([0.1, *[0.0] * 9], [20.0, *[26.6] * 9], True),  # a quarter of it more has risen
+        ([0.1, *[0.0] * 9], [20.0, *[26.7] * 9], False),
+        ([0.099, *[0.0] * 9], [20.0] * 10, False),  # it began with what it had learned
+        ([0.5] * 5 + [0.001] * 5, [20.0] * 10, True),
+        ([0.5] * 5 + [0.0011] * 5, [20.0] * 10, False),
+        ([0.5] * 6 + [0.0] * 5, [20.0] * 11, False),  # less than half of the run
+        ([0.5] * 4 + [0.0] * 4, [20.0] * 8, False),  # four are too few
+    ],
+)
+def test_a_policy_without_a_choice_is_told_where_the_reward_did_not_rise(
+    entropy: list[float], reward: list[float], *, told: bool
+) -> None:
+    run = rl_run({"entropy_loss": entropy, "rollout/ep_rew_mean": reward, "rollout/ep_len_mean": reward})
+    assert any(f.rule == "RLX014" for f in found(run)) is told
