@@ -86,6 +86,15 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
     )
 
 
+#: What a break says, by whether an evaluation loss rose there, and whether another score gained.
+_BREAKS = {
+    (True, True): "an evaluation loss rose at the same place, and another score leapt there: it learned something else",
+    (True, False): "an evaluation loss rose at the same place, and nothing that is learned breaks off like this in"
+    " training alone",
+    (False, False): "no evaluation loss got worse: it is the score that is made in another way, and not the model",
+}
+
+
 def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
     """Scores that fell between two evaluations, and stayed there, while the training loss kept its level."""
     every = eval_curves(run)
@@ -105,12 +114,7 @@ def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
         yield score_falls.finding(
             f"{curve.name} fell from {before['value']:.4g} to {after['value']:.4g} between two evaluations and stays"
             " there although the training loss did not rise",
-            "an evaluation loss rose at the same place, and another score rose from there on: it learned something else"
-            if gained
-            else "an evaluation loss rose at the same place, and nothing that is learned breaks off like this in training"
-            " alone"
-            if rose
-            else "no evaluation loss got worse: it is the score that is made in another way, and not the model",
+            _BREAKS[rose, gained],
             proof(after, before, curve.row(-1)),
             Onset(step=after["at"], step_lo=before["at"]),
             cause="forgetting" if gained else "cause_not_recorded",
