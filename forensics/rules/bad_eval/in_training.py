@@ -22,7 +22,7 @@ from forensics.case.curves.loss import Curve, curves
 from forensics.case.nonfinite import series_of, watched, watched_of, watched_series
 from forensics.case.series import holding
 from forensics.case.steps import SERIES
-from forensics.knowledge.scores import is_error_rate
+from forensics.knowledge.scores import counts_right, is_error_rate
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, Struct, at_step, proof, rule, times
@@ -55,8 +55,8 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
         yield broken
         return
     every = [c for c in eval_curves(run) if c.higher]
-    falls = [(c, best) for c in every if (best := _best(c, cfg)) is not None]
-    rewards = rewards_of(rl_series(run, "reward", "reward_fn")) if falls else []
+    rewards = rewards_of(rl_series(run, "reward", "reward_fn")) if every else []
+    falls = [(c, best) for c in every if (best := _best(c, cfg, paid=bool(rewards))) is not None]
     losses = [c for c in curves(run, "loss") if c.at.null_count() == 0] if falls and not rewards else []
     falls = [
         (c, best)
@@ -235,8 +235,11 @@ def _noise(values: Floats) -> float:
     return (1.5 + sqrt(2 * log(len(values)))) * bending(values)
 
 
-def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
-    """The place of the best value, where the end is surely below it."""
+def _best(curve: EvalCurve, cfg: ScoreFalls, *, paid: bool) -> int | None:
+    """The place of the best value, where the end is surely below it.
+
+    A policy that is `paid` knew something before its first evaluation, and no share of right answers is its error.
+    """
     values = curve.values
     if len(values) < cfg.evaluations:
         return None
@@ -247,6 +250,7 @@ def _best(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
     is_score = 0 < top <= 1 or top > cfg.percent or (top > 0 and stands_for("held_out_reward", curve.name))
     below = bool((values[-cfg.last :] < top - bound).all())
     chance = _guessed(curve.name)
+    chance = 0.0 if chance is None and paid and counts_right(curve.name) else chance
     knew = chance is not None and top > (chance if top <= 1 else 100 * chance) + bound
     stood = bool((values[: cfg.last + 1] >= (1 - _AS_GOOD) * top).all())  # all as good as the best
     rose = top > float(values[0]) + bound or knew or stood
