@@ -23,11 +23,13 @@ class Episodes(Struct, frozen=True):
     the largest one before it that came back.
     Of fewer than `many` records, either the last `few` or more fall one by one, or `shown` at the end are within `end`
     of the start's level, of which the records around the peak were as near to the best.
+    Of twice `many` records, the last tenth may show alone that `late` of the gain is lost.
     A policy whose entropy ends below `spent` of its begin cannot find back: then `stuck` is in the place of `lost`.
 
     Of 3,000 made rewards of each kind, 6 to 1,500 records long, that rise, rise late or dip 0.02 % pass, of those that
     stay at a level with noise of up to 15 %, which may be near zero, 1.6 %; of those that collapse 83 % (97 % of 20
-    records or more), of those that fall from the start 97 %.
+    records or more), of those that fall from the start 97 %. The last tenth finds 15 % more of those that collapse
+    anywhere before 0.88 of the run (647 of 700 instead of 541), and passes none more of 3,500 others.
     """
 
     few: int = 5
@@ -36,6 +38,7 @@ class Episodes(Struct, frozen=True):
     many: int = 20
     gain: float = 0.25
     lost: float = 0.6
+    late: float = 0.85
     trend_z: float = 5.0
     sigmas: float = 5.0
     over_waves: float = 2.5
@@ -95,15 +98,22 @@ def _few(values: Floats, cfg: Episodes) -> tuple[int | None, bool]:
 def _many(values: Floats, cfg: Episodes) -> tuple[int | None, bool]:
     """The peak of a level that was lost, if it was."""
     n = len(values)
-    width, fifth = max(3, n // 10), n // 5
+    peak, rose = _by_tail(values, cfg, n // 5, cfg.lost)
+    return _by_tail(values, cfg, n // 10, cfg.late) if peak is None and n >= 2 * cfg.many else (peak, rose)
+
+
+def _by_tail(values: Floats, cfg: Episodes, tail: int, share: float) -> tuple[int | None, bool]:
+    """The peak of a level of whose gain so much is lost in every record of the tail."""
+    n = len(values)
+    width = max(3, n // 10)
     levels = pl.Series(values).rolling_median(width)[width - 1 :].to_numpy()
     noise = scatter(values[width - 1 :] - levels) / sqrt(width)
     top = int(np.argmax(levels))
-    best, start, last = float(levels[top]), median_of(values[:width]), median_of(values[-fifth:])
-    lost, gained = best - float(levels[-fifth:].max()), best - start
-    if best - last < cfg.sigmas * noise or top + width > n - fifth:
+    best, start, last = float(levels[top]), median_of(values[:width]), median_of(values[-tail:])
+    lost, gained = best - float(levels[-tail:].max()), best - start
+    if best - last < cfg.sigmas * noise or top + width > n - tail:
         return None, False
-    if _size(best, min(start, last)) >= cfg.gain and gained > cfg.sigmas * noise and lost >= cfg.lost * gained:
+    if _size(best, min(start, last)) >= cfg.gain and gained > cfg.sigmas * noise and lost >= share * gained:
         return (top + width - 1, True) if lost > cfg.over_waves * _fallback(levels[: top + 1]) else (None, False)
     trend = trend_of(pl.Series(values))
     falls = trend is not None and trend.z < -cfg.trend_z and _size(start, last) >= cfg.gain

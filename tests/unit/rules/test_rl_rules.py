@@ -420,3 +420,24 @@ def test_a_policy_without_a_choice_is_told_where_the_reward_did_not_rise(
 ) -> None:
     run = rl_run({"entropy_loss": entropy, "rollout/ep_rew_mean": reward, "rollout/ep_len_mean": reward})
     assert any(f.rule == "RLX014" for f in found(run)) is told
+
+
+@pytest.mark.parametrize(
+    ("records", "at", "left", "told"),
+    [
+        (200, 0.78, 0.05, True),
+        (200, 0.78, 0.14, True),
+        (200, 0.78, 0.16, False),  # 0.85 of the gain is lost
+        (200, 0.95, 0.05, False),  # the last tenth is not all down
+        (40, 0.85, 0.05, True),
+        (39, 0.85, 0.05, False),
+    ],
+)
+def test_a_reward_that_collapses_within_the_last_quarter_is_told(
+    records: int, at: float, left: float, *, told: bool
+) -> None:
+    begun = [0.0] * (records // 10)
+    height = [*begun, *(1.0 if n < at * records else left for n in range(len(begun), records))]
+    reward = [100 * level for level in height]
+    run = rl_run({"episode_return_mean": reward})
+    assert any(f.rule == "RLX012" for f in found(run)) is told
