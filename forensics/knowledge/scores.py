@@ -3,8 +3,8 @@
 A row has `row` (its name), `kind`, `names` (a pattern of whole names), `where` (`logged` where it holds among logged
 metrics alone: as a key of any file it may be something else) and `source`. A `share` is one of documents, 1 being best;
 of `higher` more is better, of `lower` less; what is `of_loss` is computed from the loss; of what is `of_pairs` a guess
-gets half; what is `of_positives` counts one class alone; of what is `wrong`, the rest is right. `split` are words that
-tell no task before a name, `bound` those of a key that is a limit or a goal.
+gets half, of what is `of_none` nothing; what is `of_positives` counts one class alone; of what is `wrong`, the rest is
+right. `split` are words that tell no task before a name, `bound` those of a key that is a limit or a goal.
 """
 
 from __future__ import annotations
@@ -71,6 +71,11 @@ def is_of_pairs(name: str) -> bool:
 def is_of_positives(name: str) -> bool:
     """Whether a logged metric is zero where no sample of the class that is sought was found."""
     return _word("of_positives").search(name) is not None
+
+
+def is_of_none(name: str) -> bool:
+    """Whether a logged metric is zero for an answer that does not depend on the sample."""
+    return _word("of_none").search(name) is not None
 
 
 @cache

@@ -7,8 +7,8 @@ from math import exp, log, sqrt
 from forensics.analyses.evals.curves import EvalCurve, eval_curves, training_scores
 from forensics.analyses.evals.results import Row, chance_of, courses
 from forensics.analyses.learning.objective import reinforced
-from forensics.case.curves.loss import curves
-from forensics.knowledge.scores import is_of_pairs
+from forensics.case.curves.loss import Curve, curves
+from forensics.knowledge.scores import is_of_none, is_of_pairs
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.kit import Evidence, Finding, Findings, Onset, Run, Struct, proof, rule
 from forensics.stats.spread import Floats
@@ -80,6 +80,10 @@ def _own(run: Run, cfg: AtChance) -> Finding | None:
     scores = [one for one in eval_curves(run) if one.higher]
     if not scores or reinforced(run):
         return None
+    none = [c for c in scores if is_of_none(c.name) and len(c.values) >= cfg.tosses and c.values.max() <= 0]
+    fallen = next((told for one in curves(run, "loss") if (told := _left(one, cfg)) is not None), None)
+    if none and fallen is not None:
+        return _not_better(none[0], 0.0, *fallen)
     beside = next((told for one in training_scores(run) if (told := _risen(one, cfg)) is not None), None)
     beside = _fallen(run, cfg, _is_toss(scores, cfg)) if beside is None and not training_scores(run) else beside
     if beside is None:
@@ -87,7 +91,10 @@ def _own(run: Run, cfg: AtChance) -> Finding | None:
     low, high, what, course = beside
     if not (low == cfg.pairs and _is_toss(scores, cfg)) and not all(_stays(one, low, high, cfg) for one in scores):
         return None
-    one = max(scores, key=lambda curve: len(curve.values))
+    return _not_better(max(scores, key=lambda curve: len(curve.values)), low, what, course)
+
+
+def _not_better(one: EvalCurve, low: float, what: str, course: tuple[Evidence, ...]) -> Finding:
     return at_chance.finding(
         f"the score of {len(one.values)} evaluations stays at {one.row(-1)['value']:.4g} ({one.name}) while {what}",
         "no evaluation is better than the model was before it learned: nothing of what it learned holds for them",
@@ -97,6 +104,14 @@ def _own(run: Run, cfg: AtChance) -> Finding | None:
         causal="root",
         numbers={"evaluations": len(one.values), "best": float(one.values.max()), "before": low},
     )
+
+
+def _left(curve: Curve, cfg: AtChance) -> tuple[str, tuple[Evidence, ...]] | None:
+    """What a loss says that fell to next to nothing of its first record."""
+    first, last = float(curve.values[0]), float(curve.values[-1])
+    if not 0 <= last <= cfg.left * first:
+        return None
+    return f"{curve.raw_name} fell from {first:.4g} to {last:.4g}", proof(curve.row(-1))
 
 
 _Beside = tuple[float, float, str, tuple[Evidence, ...]]
@@ -117,9 +132,8 @@ def _fallen(run: Run, cfg: AtChance, is_toss: bool) -> _Beside | None:  # noqa: 
     for curve in curves(run, "loss"):
         first, last = float(curve.values[0]), float(curve.values[-1])
         of_two = is_toss and abs(first / log(2) - 1) <= cfg.coin
-        if (of_two or first >= cfg.from_loss) and 0 <= last <= cfg.left * first:
-            words = f"{curve.raw_name} fell from {first:.4g} to {last:.4g}"
-            return cfg.pairs if of_two else cfg.guess * exp(-first), exp(-last), words, proof(curve.row(-1))
+        if (of_two or first >= cfg.from_loss) and (fallen := _left(curve, cfg)) is not None:
+            return cfg.pairs if of_two else cfg.guess * exp(-first), exp(-last), *fallen
     return None
 
 

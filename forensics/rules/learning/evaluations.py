@@ -10,7 +10,7 @@ from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.losses import fell_by, losses
 from forensics.analyses.learning.objective import ADAPTER, FULL, paired, regime_of, reinforced
 from forensics.case.curves.loss import Curve, beside, curves
-from forensics.knowledge.scores import counts_right, is_of_positives
+from forensics.knowledge.scores import is_of_positives
 from forensics.rules.kit import Finding, Findings, Run, Struct, number, onset_at, proof, rule
 from forensics.stats.spread import Floats, behind_last, median_of
 
@@ -105,7 +105,7 @@ def frozen_eval(run: Run, cfg: FrozenEval) -> Findings:
     for evals in curves(run, "eval_loss"):
         start = _since(evals.values)
         count, value = len(evals) - start, float(evals.values[-1]) if len(evals) else 0.0
-        if count < max(cfg.repeats, cfg.share * len(evals)) or _digits(evals) < cfg.digits or value == 0:
+        if count < max(cfg.repeats, cfg.share * len(evals)) or _digits(evals.values) < cfg.digits or value == 0:
             continue
         same = f"{evals.raw_name} is {number(value)} to the last digit in"
         numbers = {"value": value, "evaluations": count}
@@ -135,9 +135,9 @@ def _since(values: Floats) -> int:
     return behind_last(values != values[-1]) if len(values) else 0
 
 
-def _digits(evals: Curve) -> int:
+def _digits(values: Floats) -> int:
     """Significant digits of the most precise value: a file drops the zeros at the end of the others."""
-    return max(len(Decimal(repr(float(value))).normalize().as_tuple().digits) for value in evals.values)
+    return max(len(Decimal(repr(float(value))).normalize().as_tuple().digits) for value in values)
 
 
 class OneScore(Struct, frozen=True):
@@ -146,6 +146,7 @@ class OneScore(Struct, frozen=True):
     A small set of samples repeats its score while the model learns: a training loss that fell by `learns` says so. Of
     one that fell to `left` beside `many` equal scores of `poor` at most, none of what was learned holds there, unless
     another score rose by `rises` of the whole. `zeros`: evaluations without a right answer of the class that is sought.
+    A score of `precise` digits is of hundreds of samples: `still` equal ones, from the first on, are no chance.
     """
 
     repeats: int = 5
@@ -157,16 +158,19 @@ class OneScore(Struct, frozen=True):
     left: float = 0.25
     rises: float = 0.1
     zeros: int = 3
+    precise: int = 4
+    still: int = 10
 
 
 def _none_found(run: Run, cfg: OneScore) -> Finding | None:
-    """Scores of the class that is sought, all zero in every evaluation, beside one that counts the others as right."""
+    """Scores of single classes, half of them zero in every evaluation, beside one of the others that is not."""
     every = [one for one in eval_curves(run) if one.higher and len(one.values) >= cfg.zeros]
     sought = [one for one in every if is_of_positives(one.name)]
-    right = next((one for one in every if counts_right(one.name) and bool((one.values > 0).all())), None)
-    if right is None or not sought or any(one.values.any() for one in sought):
+    zeros = [one for one in sought if not one.values.any()]
+    right = next((one for one in every if one not in zeros and bool((one.values > 0).all())), None)
+    if right is None or not zeros or 2 * len(zeros) < len(sought):
         return None
-    one = max(sought, key=lambda curve: len(curve.values))
+    one = max(zeros, key=lambda curve: len(curve.values))
     return one_score.finding(
         f"{one.name} is 0 in every one of {len(one.values)} evaluations, and {right.name} is"
         f" {number(float(right.values[-1]))}",
@@ -190,12 +194,16 @@ def one_score(run: Run, cfg: OneScore) -> Findings:
         return
     fell = max(map(fell_by, losses(run)), default=0.0)
     learned = fell >= cfg.learns
-    if reinforced(run) or (learned and fell < 1 - cfg.left):
+    if reinforced(run):
+        return
+    scores = [one for one in eval_curves(run) if one.higher]
+    stood = next((one for one in scores if _stood(one, cfg)), None)
+    if stood is not None:
+        yield _constant(stood, 0, fell if learned else 0.0, "one_answer")
+        return
+    if learned and (fell < 1 - cfg.left or any(_rise_of(one) >= cfg.rises for one in scores)):
         return
     repeats, most = (cfg.many, cfg.poor) if learned else (cfg.repeats, cfg.most)
-    scores = [one for one in eval_curves(run) if one.higher]
-    if learned and any(_rise_of(one) >= cfg.rises for one in scores):
-        return
     for score in scores:
         values = score.values
         start = _since(values)
@@ -205,12 +213,26 @@ def one_score(run: Run, cfg: OneScore) -> Findings:
             continue
         if learned and float(values.min()) < (1 - cfg.learns) * value:  # it learned what the evaluation asks, and stays
             continue
-        yield one_score.finding(
-            f"{score.name} is {number(value)} in each of the last {count} evaluations"
-            + (f" while the training loss fell by {fell:.0%}" if learned else ""),
-            "a model that changes gives other answers, unless it gives every sample the same one",
-            proof(score.row(start), score.row(-1)),
-            cause="learned_for_training_only" if learned else "one_answer",
-            numbers={"value": value, "evaluations": count},
+        yield _constant(
+            score, start, fell if learned else 0.0, "learned_for_training_only" if learned else "one_answer"
         )
         return
+
+
+def _stood(score: EvalCurve, cfg: OneScore) -> bool:
+    """Whether many evaluations of hundreds of samples gave one score, from the first on."""
+    values = score.values
+    share = float(values[-1]) / (100.0 if values[-1] > 1 else 1.0)
+    return len(values) >= cfg.still and _since(values) == 0 and 0 < share < 1 and _digits(values) >= cfg.precise
+
+
+def _constant(score: EvalCurve, start: int, fell: float, cause: str) -> Finding:
+    value, count = float(score.values[-1]), len(score.values) - start
+    return one_score.finding(
+        f"{score.name} is {number(value)} in each of the last {count} evaluations"
+        + (f" while the training loss fell by {fell:.0%}" if fell else ""),
+        "a model that changes gives other answers, unless it gives every sample the same one",
+        proof(score.row(start), score.row(-1)),
+        cause=cause,
+        numbers={"value": value, "evaluations": count},
+    )
