@@ -41,11 +41,11 @@ class Apart(Struct, frozen=True):
 )
 def splits_disagree(run: Run, cfg: Apart) -> Findings:
     """Find the last test score that lacks half of what the validation of the same name showed."""
-    watched = {_rest(one.name, "of_validation"): one for one in eval_curves(run) if _is_right(one.name)}
-    watched.pop("", None)
+    named = (one for one in eval_curves(run) if _is_right(one.name) and stands_for("of_validation", one.name))
+    watched = {_rest(one.name): one for one in named}
     if not watched or reinforced(run):
         return
-    tests = {_rest(row["name"], "of_the_test"): row for row in _tests(run)}
+    tests = {_rest(row["name"]): row for row in _tests(run)}
     for what in sorted(watched.keys() & tests.keys()):
         curve, row = watched[what], tests[what]
         guess = 0.5 if is_of_pairs(what) else 0.0
@@ -68,10 +68,8 @@ def _is_right(name: str) -> bool:
     return counts_right(name) or is_of_pairs(name)
 
 
-def _rest(name: str, split: str) -> str:
-    """The name without the word of its split; nothing where it has another word."""
-    if not stands_for(split, name):
-        return ""
+def _rest(name: str) -> str:
+    """The name without the word of its split."""
     return "_".join(filter(None, _BETWEEN.split(name.lower())[1:]))
 
 

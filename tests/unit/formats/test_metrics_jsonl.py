@@ -31,6 +31,16 @@ def test_each_writer_names_its_step(case: str, steps: list[int], run_fixture: Ru
     assert wrote.coverage.skipped_bytes == 0
 
 
+@pytest.mark.parametrize(("key", "steps"), [("kimg", [0, 50, 100]), ("kimages", [])])
+def test_thousands_of_images_are_a_step(key: str, steps: list[int], run: Run) -> None:
+    lines = b"".join(b'{"%s": %d, "fid50k_full": %d.5}\n' % (key.encode(), n, 90 - n) for n in (0, 50, 100))
+    if steps:
+        assert [step for step, _ in run(read, "stats.jsonl", lines).points("fid50k_full")] == steps
+    else:
+        with pytest.raises(NotMine):
+            run(read, "stats.jsonl", lines)
+
+
 @pytest.mark.parametrize(
     ("last", "codes"),
     [
