@@ -1,4 +1,4 @@
-"""Two networks that train against each other after one has won."""
+"""Two networks, or two parts of a loss, that work against each other, after one has won."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from forensics.case.joined.stores import counted
 from forensics.case.series import holding
 from forensics.case.steps import SERIES
 from forensics.rules.kit import Findings, Run, Struct, at_step, number, onset_at, proof, rule
-from forensics.stats.spread import median_of
+from forensics.stats.spread import behind_last, median_of
 
 
 class Won(Struct, frozen=True):
@@ -48,6 +48,42 @@ def discriminator_wins(run: Run, cfg: Won) -> Findings:
             proof(first, winner.row(-1, named=True), loser.row(-1, named=True)),
             onset_at(first),
             numbers={"discriminator": median_of(wins[-count:]), "generator": level},
+        )
+        return
+
+
+class Unused(Struct, frozen=True):
+    """Thresholds of LRN038: records, the share of them at the end, and what is left there of the highest divergence.
+
+    Where the weight of the divergence is raised from zero, it falls to a tenth or a hundredth of its first peak and
+    stays there: 10 to 30 nats in images and sentences of VAEs that use their code (Bowman et al. 2016, Kingma et al.
+    2016). One that is not used ends at a ten-thousandth.
+    """
+
+    records: int = 20
+    end: float = 0.25
+    left: float = 0.001
+
+
+@rule("LRN038 latent-unused", "metrics", severity="warning", confidence="medium", cause="latent_unused")
+def latent_unused(run: Run, cfg: Unused) -> Findings:
+    """Find the first divergence from the prior that vanished beside a loss of reconstruction."""
+    rebuilt = {one["source"][0] for one in _losses_of(run, holding(run, "loss_of_reconstruction"), cfg)}
+    for part in _losses_of(run, holding(run, "divergence_from_prior"), cfg) if rebuilt else ():
+        values, count = part["value"].to_numpy(), max(1, int(cfg.end * part.height))
+        bound = cfg.left * float(values.max())
+        if part["source"][0] not in rebuilt or not 0 <= values[-count:].max() <= bound or bound <= 0:
+            continue
+        start = behind_last(values > bound)
+        first, before = part.row(start, named=True), part.row(max(0, start - 1), named=True)
+        level = median_of(values[-count:])
+        yield latent_unused.finding(
+            f"{first['raw_name']} fell from {number(float(values.max()))} to {number(level)}"
+            f": the code carries nothing, from {at_step(first['at'])} on",
+            "a code that equals its prior whatever the sample is tells the decoder nothing of it",
+            proof(first, before if start else None, part.row(-1, named=True)),
+            onset_at(first, before["at"] if start else None),
+            numbers={"highest": float(values.max()), "last": level},
         )
         return
 
