@@ -28,6 +28,7 @@ class Apart(Struct, frozen=True):
     far_below: float = 0.2
     gap: float = 0.5
     moves: float = 0.5
+    copied: int = 5
 
 
 @rule("LRN020 eval-apart", "metrics facts", severity="warning")
@@ -41,6 +42,17 @@ def eval_apart(run: Run, cfg: Apart) -> Findings:
         if _goes_on(run, evals) or _since(evals.values) == 0:
             continue
         training = beside(run, evals, "loss")
+        if training is not None and _is_copy(training, evals, cfg):
+            yield eval_apart.finding(
+                f"{evals.raw_name} equals {training.raw_name} to the last digit in each of {len(evals)} evaluations",
+                "other samples, or the same ones without dropout, give another loss",
+                proof(evals.row(0), evals.row(-1), training.row(-1)),
+                onset_at(evals.row(0)),
+                confidence="medium",
+                cause="eval_is_training",
+                numbers={"evaluations": len(evals)},
+            )
+            return
         levels = None if training is None else _levels(training, evals)
         if levels is None or len(evals) < cfg.evaluations:
             continue
@@ -52,6 +64,14 @@ def eval_apart(run: Run, cfg: Apart) -> Findings:
         elif bool((-gaps >= cfg.gap).all() and (evals.values <= below * levels).all() and (evals.values > 0).any()):
             yield _finding(evals, levels, "below", "eval_leak", sure=bool(regime))
             return
+
+
+def _is_copy(training: Curve, evals: Curve, cfg: Apart) -> bool:
+    """Whether each evaluation has the number of the training at its step, and these are of `copied` kinds or more."""
+    then = dict(zip(training.at, training.values.tolist(), strict=True))
+    values = evals.values.tolist()
+    equal = all(then.get(step) == value for step, value in zip(evals.at, values, strict=True))
+    return equal and len(set(values)) >= cfg.copied
 
 
 def _goes_on(run: Run, evals: Curve) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from math import ceil, floor, log
+from math import ceil, exp, floor, log
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.losses import losses
@@ -24,6 +25,7 @@ from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending
 from forensics.knowledge.ranges import range_of
+from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, fact_evidence, number, proof, rule
 from forensics.rules.learning.standstill import PLATEAU, is_plateau
 from forensics.rules.learning.updates.vanishing import VANISHING, vanished
@@ -33,6 +35,7 @@ from forensics.stats.spread import median_of, quantiles_of
 _NOT_MOCKED = ("false", "0", "no")
 #: Classes of widely used data sets: 10 (MNIST, CIFAR-10), 100 (CIFAR-100), 1000 (ImageNet).
 _CLASSES = (10, 100, 1000)
+_NUMBERS = lazily(r"\d+")
 #: Of batches of 8 pairs and more.
 _FEWEST_POWER = 3
 
@@ -47,6 +50,7 @@ class Flat(Struct, frozen=True):
     A loss that rose threefold (`most_rise`) does not bounce: a curriculum of four stages raised a healthy one 5.5-fold.
     A loss over pairs is that of a guess within `exact` of the logarithm of a power of two, as batches have; one level
     in sixty is. Many trained models have losses near ln(2): `coin` bounds both ends of one that knows nothing.
+    Of files of like names, one is left behind where all others fell by `others`, in logarithms, from its `level`.
     `by_heart` is the loss that two examples reach within 200 steps where loop, loss and model are right.
     """
 
@@ -69,6 +73,8 @@ class Flat(Struct, frozen=True):
     tiny: float = 1e-4
     by_heart: float = 0.1
     exact: float = 0.001
+    others: float = 0.3
+    level: float = 0.15
 
 
 #: What the rules about zero learning rates, zero gradients and chance call flat.
@@ -96,6 +102,33 @@ def no_decrease(run: Run, cfg: Flat) -> Findings:
         )
     elif all(is_flat(t, cfg) and _would_show(t, cfg) for _, t in known) and not improved(run, curve, 1):
         yield _no_decrease_finding(run, curve, trend, cfg)
+    elif (alone := _left_behind(known, cfg)) is not None:
+        curve, trend, others = alone
+        yield no_decrease.finding(
+            f"{curve.raw_name} of {curve.source} stays at {number(trend.last)}, and that of {len(others)} files of like"
+            " names fell",
+            f"each of the others lost {1 - exp(-min(one.fall for one in others)):.0%} or more of that level",
+            proof(curve.row(0), curve.row(-1)),
+            severity="warning",
+            confidence="medium",
+            cause="not_learning",
+            numbers={"level": trend.last, "others": len(others)},
+        )
+
+
+def _left_behind(known: Sequence[tuple[Curve, Trend]], cfg: Flat) -> tuple[Curve, Trend, list[Trend]] | None:
+    """The first loss that stays where those of two or more files began whose names differ in their numbers alone."""
+    groups: dict[str, list[tuple[Curve, Trend]]] = {}
+    for curve, trend in known:
+        if curve.rank is None and curve.attempt == 0:
+            groups.setdefault(_NUMBERS.sub("#", curve.source), []).append((curve, trend))
+    for group in groups.values():
+        for curve, trend in group:
+            others = [one for other, one in group if other.source != curve.source]
+            fell = all(one.fall >= cfg.others and abs(trend.last / one.first - 1) <= cfg.level for one in others)
+            if len(others) > 1 and fell and is_flat(trend, cfg) and _would_show(trend, cfg):
+                return curve, trend, others
+    return None
 
 
 def _bounces(curve: Curve, trend: Trend, cfg: Flat) -> bool:

@@ -362,3 +362,28 @@ def test_a_rise_is_placed_by_the_step_of_the_optimizer_where_a_tracker_counts_it
     found = list(diverged(run_of("made", {"metrics": frame})))
     assert [(f.onset.step, f.evidence[0].step) for f in found] == [(step, step)]
     assert f"from step {step}" in found[0].title
+
+
+@pytest.mark.parametrize(
+    ("names", "level", "fall", "told"),
+    [
+        (("fold_0.csv", "fold_1.csv", "fold_2.csv"), 0.693, 0.35, True),
+        (("fold_0.csv", "fold_1.csv", "fold_2.csv"), 0.693, 0.25, False),  # the others fell by a quarter alone
+        (("fold_0.csv", "fold_1.csv", "fold_2.csv"), 0.6, 0.35, True),
+        (("fold_0.csv", "fold_1.csv", "fold_2.csv"), 0.55, 0.35, False),  # it learned before, as a later stage did
+        (("fold_1.csv", "fold_2.csv"), 0.693, 0.35, False),
+        (("teacher.csv", "student.csv", "critic.csv"), 0.693, 0.35, False),
+    ],
+)
+def test_a_file_of_several_is_left_behind_where_the_others_began(
+    names: tuple[str, ...], level: float, fall: float, *, told: bool
+) -> None:
+    rng = random.Random(4)
+    rows = [
+        {"source": name, "seq": n, "step": n + 1, "name": "loss", "raw_name": "loss", "value": value}
+        for at, name in enumerate(names)
+        for n in range(30)
+        for value in [level + rng.gauss(0, 0.001) if at == 1 else 0.693 * (1 - fall * min(1.0, n / 15))]
+    ]
+    found = list(no_decrease(run_of("made", {"metrics": pl.DataFrame(rows)})))
+    assert [f.evidence[0].source for f in found] == [names[1]] * told
