@@ -9,19 +9,20 @@ import numpy as np
 from forensics.analyses.learning.losses import Loss, loss_beside
 from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.rl.series import lacks_advantage
-from forensics.case.curves.loss import Curve, curves
-from forensics.rules.kit import Findings, Run, Struct, at_step, number, proof, rule
+from forensics.case.curves.loss import Curve, beside, curves
+from forensics.rules.kit import Finding, Findings, Run, Struct, at_step, number, onset_at, proof, rule
 from forensics.rules.learning.flat import FLAT, is_flat
 from forensics.stats.correlation import noise_about
 from forensics.stats.running import centred_median, logs, ratio_of
-from forensics.stats.spread import median_of
+from forensics.stats.spread import behind_last, median_of
 
 
 class ZeroNorm(Struct, frozen=True):
-    """Thresholds of LRN011: the share of zeros, and the fewest records."""
+    """Thresholds of LRN011: the share of zeros, and the fewest records, also of those at the end that are all zero."""
 
     records: int = 20
     always: float = 0.95
+    falls: float = 0.05
 
 
 @rule("LRN011 zero-gradnorm", "metrics", severity="error", confidence="high", cause="no_gradients")
@@ -31,6 +32,9 @@ def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Findings:
         return
     for curve in curves(run, "grad_norm"):
         share = float((curve.values == 0).mean())
+        if len(curve) >= cfg.records and share < cfg.always and (lost := _lost(run, curve, cfg)) is not None:
+            yield lost
+            return
         if len(curve) < cfg.records or share < cfg.always:
             continue
         one = loss_beside(run, curve)
@@ -44,6 +48,30 @@ def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Findings:
             numbers={"zeros": share, "records": len(curve)},
         )
         return
+
+
+def _lost(run: Run, curve: Curve, cfg: ZeroNorm) -> Finding | None:
+    """Gradients that were there and are zero from some record to the end, while the loss keeps its level."""
+    start = behind_last(curve.values != 0)
+    loss = beside(run, curve, "loss")
+    if len(curve) - start < cfg.records or loss is None or reinforced(run):
+        return None
+    behind = loss.values[np.asarray(loss.places) >= curve.places[start]]
+    third = len(behind) // 3
+    if (
+        third < 2 or median_of(behind) < FLAT.by_heart
+    ):  # what is learned by heart has gradients that are rounded to zero
+        return None
+    if median_of(behind[-third:]) < (1 - cfg.falls) * median_of(behind[:third]):
+        return None
+    return zero_gradnorm.finding(
+        f"{curve.raw_name} is zero from {at_step(curve.step(start))} to the end, and the loss does not fall any more",
+        "no gradient reaches the parameters",
+        proof(curve.row(start), curve.row(start - 1), loss.row(-1)),
+        onset_at(curve.row(start), curve.step(start - 1)),
+        confidence="medium",
+        numbers={"zeros": float((curve.values == 0).mean()), "records": len(curve)},
+    )
 
 
 class Growing(Struct, frozen=True):
