@@ -118,6 +118,7 @@ class Dialect(Struct, frozen=True):
     makes of NaN. `restart`: options that make it start from a checkpoint: `{path}` the checkpoint, `{parent}` its
     folder, `{step}` its step. `option`: how an option sets a setting beside them: `{key}` its dotted name, `{name}` the
     last part of it, `{dashed}` that with dashes, `{value}`. `stores`: formats of files that this trainer alone leaves.
+    `times_one_step`: the time in a line is that of its step alone, not the mean of those since the line before.
     """
 
     name: str
@@ -129,4 +130,5 @@ class Dialect(Struct, frozen=True):
     restart: str = ""
     option: str = ""
     stores: tuple[str, ...] = ()
+    times_one_step: bool = False
     doc: str = ""

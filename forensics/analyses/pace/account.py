@@ -16,6 +16,7 @@ from forensics.analyses.pace.change import Change, Form, change_of
 from forensics.analyses.pace.clocks import Clock, best_clocks, clocks
 from forensics.analyses.pace.pauses import Comb, Flags, Steps, regular
 from forensics.analyses.pace.steady import FEWEST, SHORTEST, Steady, steady
+from forensics.case.trainers import trainers_by_source
 from forensics.case.world import devices_told
 from forensics.stats.spread import Floats, median_of, quantiles_of
 from forensics.store.run import Run, derived
@@ -262,20 +263,26 @@ def gravest(run: Run, cfg: Gravity, *forms: Form) -> tuple[Paced, Change] | None
 def pauses_of(run: Run) -> tuple[tuple[Clock, Pauses], ...]:
     """Give what pauses cost on each clock of seconds per step, token or sample."""
     known = {id(one.clock): one.steady for one in paced(run)}  # the clocks live as long as the run
+    written = trainers_by_source(run)
+    alone = {source for source, by in written.items() if any(one.times_one_step for one in by)}
     return tuple(
         (clock, found)
         for clock in _clocks(run)
-        if clock.unit != "flop" and (found := _pauses_of(clock, known.get(id(clock)))) is not None
+        if clock.unit != "flop"
+        and (found := _pauses_of(clock, known.get(id(clock)), of_one=clock.source in alone)) is not None
     )
 
 
-def _pauses_of(clock: Clock, known: Steady | None) -> Pauses | None:
+def _pauses_of(clock: Clock, known: Steady | None, *, of_one: bool) -> Pauses | None:
     series = known if known is not None else steady(clock.seconds, clock.steps, clock.quantum)
     if series is None:
         return None
     passed = clock.rows["passed"]
     passed = (passed.fill_null(1) if passed.null_count() else passed).to_numpy()[series.kept]
     over, whole = _over_usual(series, passed)
+    if of_one:  # the time of the other steps since the record before is not in it
+        over = over / passed
+        whole = float((np.exp(series.spikes.base) * passed).sum() + over.sum())
     flags, found = regular(series.slow, series.steps)
     saves, evaluates = (clock.rows[name].to_numpy()[series.kept] for name in ("saved", "evaluated"))
     saving, at_saves = _beside(over, saves)

@@ -2,10 +2,10 @@ r"""Trainers from their tables: every `*.toml` of the folders beside this module
 
 A table has `title`, `doc` and `lines`, and may have `extends` (a trainer whose table it begins from, all but its
 metrics, `sniff`, `stores` and examples), `steps` (a way of `steps.NAMED`), `sniff`, `restart`, `option`, `stores`,
-`nan` (with `prints`, `skips`, `show`), `names` and `parts`; the fields of `Dialect`, `Nan` and `Line` say what each
-is. Of a line the key that is a meaning holds the pattern: `saved = 'Saved (?P<path>\S+)'`; beside it stand `needle`,
-`tail`, `names`, `carry`, `step_offset`, and `each` (names, for each of which there is such a line, with `{key}` in
-its place and its number in the group `value`).
+`times_one_step`, `nan` (with `prints`, `skips`, `show`), `names` and `parts`; the fields of `Dialect`, `Nan` and `Line`
+say what each is. Of a line the key that is a meaning holds the pattern: `saved = 'Saved (?P<path>\S+)'`; beside it
+stand `needle`, `tail`, `names`, `carry`, `step_offset`, and `each` (names, for each of which there is such a line, with
+`{key}` in its place and its number in the group `value`).
 
 In a pattern `{N}` and `{NS}` are printed numbers, `{NAME}` is one of `parts`, and a break of the line is left out with
 the blanks behind it, as are those that a pattern begins with. In `names` an empty text drops a number, and
@@ -29,7 +29,21 @@ Table = Mapping[str, Any]
 _EXAMPLES = "\n[[examples]]"
 _MEANINGS = frozenset(get_args(Meaning))
 _KEYS = frozenset(
-    ("title", "doc", "extends", "steps", "sniff", "restart", "option", "stores", "nan", "names", "parts", "lines")
+    (
+        "title",
+        "doc",
+        "extends",
+        "steps",
+        "sniff",
+        "restart",
+        "option",
+        "stores",
+        "times_one_step",
+        "nan",
+        "names",
+        "parts",
+        "lines",
+    )
 ) | {"examples"}
 _LINE_KEYS = frozenset(("needle", "tail", "names", "carry", "step_offset", "each"))
 #: What a table does not take from the one that it extends.
@@ -88,6 +102,7 @@ def _dialect(name: str, table: Table) -> Dialect:
         nan=Nan(**table.get("nan", {})),
         restart=table.get("restart", ""),
         option=table.get("option", ""),
+        times_one_step=table.get("times_one_step", False),
         stores=tuple(table.get("stores", ())),
         doc=table["doc"],
     )

@@ -376,6 +376,20 @@ def test_saves_that_cost_seconds_in_a_job_of_seconds_are_no_slow_storage(pause_s
     assert [f.rule for f in found(run_of("run", {"metrics": run.collect("metrics"), "checkpoints": rows}))] == rules
 
 
+def test_a_time_that_is_of_one_iteration_stands_for_no_other(tmp_path: Path) -> None:
+    """nanoGPT prints every tenth iteration with its own time; of a mean over ten, a pause would weigh tenfold."""
+    rng = random.Random(5)
+    lines = []
+    for step in range(0, 5001, 10):
+        pause = step and step % 250 == 0
+        if pause:
+            lines += [f"step {step}: train loss 1.2000, val loss 1.5000", "saving checkpoint to out"]
+        time = 4012.0 if pause else 92 + rng.gauss(0, 0.5)
+        lines.append(f"iter {step}: loss {1 + 3 / (1 + step / 500):.4f}, time {time:.2f}ms, mfu 12.01%")
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    assert [p.share for _, p in pauses_of(ingest_run(tmp_path))] == [pytest.approx(0.15, abs=0.01)]
+
+
 def test_the_time_between_two_attempts_is_no_pause(tmp_path: Path) -> None:
     stamp = "2026-01-02 03:{0:02d}:{1:02d}.000 step {2} loss {3:.3f}"
     lines = [stamp.format(n // 12, 5 * (n % 12), n, 3 - n / 100) for n in range(1, 141)]
