@@ -76,7 +76,7 @@ class _State(Struct):
 
 
 @ingester(
-    "metrics_csv", version=7, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
+    "metrics_csv", version=8, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
 )
 def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
     """Read one table, with the sizes of `Sizes` unless others are given.
@@ -180,7 +180,7 @@ def _sniff(opened: Opened) -> tuple[str, _Header]:
         raise NotMine("the first line names no step and no epoch")
     if is_chart(rows[0]) or is_history(rows[0]):
         raise NotMine("an export of W&B")
-    header = _ranked(_long(header, rows[1:]), rows[1:])
+    header = _without_end(_ranked(_long(header, rows[1:]), rows[1:]), rows[1:])
     if header.by_row:
         return delimiter, header
     axis = header.epoch if header.step is None else header.step
@@ -208,6 +208,14 @@ def _long(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:
     told = [row[named].strip() for row in rows if len(row) > named]
     is_text = bool(told) and all(cell and number(cell) is None for cell in told)
     return replace(header, metrics=(value,), name=named) if is_text else header
+
+
+def _without_end(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:
+    """The header without steps that begin anew in each epoch, whose end is -1: its rows count."""
+    if header.step is None or header.epoch is None:
+        return header
+    steps = [number(row[header.step].strip()) for row in rows if len(row) > header.step]
+    return replace(header, step=None, by_row=True) if -1 in steps else header
 
 
 def _ranked(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:

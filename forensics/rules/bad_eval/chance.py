@@ -81,9 +81,9 @@ def _own(run: Run, cfg: AtChance) -> Finding | None:
     if not scores or reinforced(run):
         return None
     none = [c for c in scores if is_of_none(c.name) and len(c.values) >= cfg.tosses and c.values.max() <= 0]
-    fallen = next((told for one in curves(run, "loss") if (told := _left(one, cfg)) is not None), None)
-    if none and fallen is not None:
-        return _not_better(none[0], 0.0, *fallen)
+    sunk = next((course for one in curves(run, "loss") if (course := _left(one, cfg)) is not None), None)
+    if none and sunk is not None:
+        return _not_better(none[0], 0.0, *sunk)
     beside = next((told for one in training_scores(run) if (told := _risen(one, cfg)) is not None), None)
     beside = _fallen(run, cfg, _is_toss(scores, cfg)) if beside is None and not training_scores(run) else beside
     if beside is None:
@@ -132,8 +132,9 @@ def _fallen(run: Run, cfg: AtChance, is_toss: bool) -> _Beside | None:  # noqa: 
     for curve in curves(run, "loss"):
         first, last = float(curve.values[0]), float(curve.values[-1])
         of_two = is_toss and abs(first / log(2) - 1) <= cfg.coin
-        if (of_two or first >= cfg.from_loss) and (fallen := _left(curve, cfg)) is not None:
-            return cfg.pairs if of_two else cfg.guess * exp(-first), exp(-last), *fallen
+        if (of_two or first >= cfg.from_loss) and (sunk := _left(curve, cfg)) is not None:
+            words, course = sunk
+            return cfg.pairs if of_two else cfg.guess * exp(-first), exp(-last), words, course
     return None
 
 

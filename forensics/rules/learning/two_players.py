@@ -30,8 +30,8 @@ class Won(Struct, frozen=True):
 @rule("LRN037 discriminator-wins", "metrics", severity="warning", confidence="medium", cause="discriminator_wins")
 def discriminator_wins(run: Run, cfg: Won) -> Findings:
     """Find the first discriminator that is not fooled any more beside a generator whose loss stays high."""
-    losers = _losses_of(run, holding(run, "loss_of_generator"), cfg)
-    for winner in _losses_of(run, holding(run, "loss_of_discriminator"), cfg):
+    losers = _losses_of(run, holding(run, "loss_of_generator"), cfg.records)
+    for winner in _losses_of(run, holding(run, "loss_of_discriminator"), cfg.records):
         wins, count = winner["value"].to_numpy(), max(1, int(cfg.end * winner.height))
         source = winner["source"][0]
         loser = next((one for one in losers if one["source"][0] == source), None)
@@ -68,8 +68,8 @@ class Unused(Struct, frozen=True):
 @rule("LRN038 latent-unused", "metrics", severity="warning", confidence="medium", cause="latent_unused")
 def latent_unused(run: Run, cfg: Unused) -> Findings:
     """Find the first divergence from the prior that vanished beside a loss of reconstruction."""
-    rebuilt = {one["source"][0] for one in _losses_of(run, holding(run, "loss_of_reconstruction"), cfg)}
-    for part in _losses_of(run, holding(run, "divergence_from_prior"), cfg) if rebuilt else ():
+    rebuilt = {one["source"][0] for one in _losses_of(run, holding(run, "loss_of_reconstruction"), cfg.records)}
+    for part in _losses_of(run, holding(run, "divergence_from_prior"), cfg.records) if rebuilt else ():
         values, count = part["value"].to_numpy(), max(1, int(cfg.end * part.height))
         bound = cfg.left * float(values.max())
         if part["source"][0] not in rebuilt or not 0 <= values[-count:].max() <= bound or bound <= 0:
@@ -88,8 +88,8 @@ def latent_unused(run: Run, cfg: Unused) -> Findings:
         return
 
 
-def _losses_of(run: Run, means: pl.Expr, cfg: Won) -> list[pl.DataFrame]:
-    """The finite losses of one player that are long enough, of each source, attempt, rank and name by itself."""
+def _losses_of(run: Run, means: pl.Expr, records: int) -> list[pl.DataFrame]:
+    """The finite losses of one part that are long enough, of each source, attempt, rank and name by itself."""
     rows = counted(run, means).filter(pl.col("value_class") == "finite")
     found = rows.with_columns(at=pl.coalesce("gstep", "step")).sort("source", "seq").collect()
-    return [one for one in found.partition_by(*SERIES, "name", maintain_order=True) if one.height >= cfg.records]
+    return [one for one in found.partition_by(*SERIES, "name", maintain_order=True) if one.height >= records]

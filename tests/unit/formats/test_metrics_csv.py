@@ -178,3 +178,13 @@ def test_seconds_since_1970_before_the_counter_are_no_steps(run: Run, begin: int
     rows = "".join(f"{begin + n * 40},{4000 + n * 20},{2.2 - n * 0.01:.4f}\n" for n in range(20))
     metrics = run(read, "m.csv", f"wallclock,upd,objective\n{rows}".encode()).table("metrics")
     assert metrics["step"].unique().sort().to_list()[:2] == steps
+
+
+@pytest.mark.parametrize(("end", "steps"), [(-1, [1, 2, 3, 4]), (200, [100, 200, 100, 200])])
+def test_steps_of_an_epoch_whose_end_is_minus_one_are_counted_by_their_rows(
+    end: int, steps: list[int], run: Run
+) -> None:
+    rows = "".join(f"{epoch},{step},0.{epoch}{n}\n" for epoch in (0, 1) for n, step in enumerate((100, end)))
+    wrote = run(read, "similarity_evaluation_results.csv", f"epoch,steps,cosine_spearman\n{rows}".encode())
+    assert [step for step, _ in wrote.points("cosine_spearman")] == steps
+    assert wrote.table("metrics")["epoch"].to_list() == [0.0, 0.0, 1.0, 1.0]

@@ -379,7 +379,7 @@ def test_saves_that_cost_seconds_in_a_job_of_seconds_are_no_slow_storage(pause_s
 def test_a_time_that_is_of_one_iteration_stands_for_no_other(tmp_path: Path) -> None:
     """nanoGPT prints every tenth iteration with its own time; of a mean over ten, a pause would weigh tenfold."""
     rng = random.Random(5)
-    lines = []
+    lines: list[str] = []
     for step in range(0, 5001, 10):
         pause = step and step % 250 == 0
         if pause:
