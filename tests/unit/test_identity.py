@@ -51,6 +51,8 @@ TEMPLATES = (
     "RuntimeError: rank {rank} was lost on node {any_host}",
     "RewardError: scoring of batch {count} gave up: Connection refused by {host}",
     "pod {dated}-{rank} was terminated: OOMKilled",
+    "['/opt/{run}/python', '-u', 'train.py', '--local_rank={rank}', '--data', '{dated}'] exits with return code = -11",
+    "CalledProcessError: Command '['/srv/{run}/nvcc', '-o', '{run}/op.so']' returned non-zero exit status 1.",
 )
 VARIANTS = 12
 DIFFERENT = (
@@ -88,6 +90,12 @@ DIFFERENT = (
     "ClientResponseError: 500, message=''",
     "OSError: libcudart.so.11.0: cannot open shared object file",
     "OSError: libcudart.so.12: cannot open shared object file",
+    "['python', 'train.py', '--lr', '1e-3'] exits with return code = 1",
+    "['python', 'train.py', '--lr', '1e-3'] exits with return code = -6",
+    "CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.",
+    "CalledProcessError: Command '['ninja', '-v']' timed out after 600 seconds",
+    "KeyError: \"None of ['labels', 'ids'] are in the columns\"",
+    "KeyError: \"None of ['labels', 'mask'] are in the columns\"",
 )
 
 
