@@ -65,8 +65,7 @@ class _Agent(Struct, frozen=True):
         first, last = self.first_ns, before.last_ns
         if first is not None and last is not None and first != last and of_one_clock(first, last):
             return first > last
-        endings = (_LOG.match(source) for source in self.sources)
-        by_scheduler = all(hit is not None and stands_for("ending_of_a_scheduler", hit["ending"]) for hit in endings)
+        by_scheduler = all(stands_for("log_of_a_scheduler", source.rpartition("/")[2]) for source in self.sources)
         return self.loaded is not None or by_scheduler or self.moment > before.moment > 0
 
 

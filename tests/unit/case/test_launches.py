@@ -168,16 +168,31 @@ def test_the_two_streams_of_a_job_are_one_launch(tmp_path: Path) -> None:
     assert told == {"a-48300.out": 0, "a-48300.err": 0, "a-48307.out": 1, "a-48307.err": 1}
 
 
+def test_jobs_that_die_before_their_first_step_are_as_many_attempts_in_logs_of_any_ending(tmp_path: Path) -> None:
+    names = ("job.48300.log", "job.48307.log", "job.48311.log")
+    run = pipeline.ingest_run(place_of(tmp_path, dict.fromkeys(names, ("loading the data", *LOST))))
+    assert launches(run) == {name: number for number, name in enumerate(names)}
+    assert attempts(run).stuck == len(names)
+
+
 @pytest.mark.parametrize(
     "files",
     [
         {"node-1.log": [*steps(1, 60, 0), LIMIT], "node-2.log": [*steps(1, 60, 1), LIMIT]},
         {"train-1.log": steps(1, 60, 0), "train-2.log": [*steps(61, 90, 20), at(41, LOST[0]), LOST[1]]},
         {"worker-4711.log": [*bare(1, 9), *LOST], "worker-4712.log": [*bare(1, 9), *LOST]},
+        {"job-1.log": [*bare(1, 9), *LOST], "job-2.log": [*bare(1, 9), *LOST]},
         {"train.log.1": [*bare(1, 9), *LOST], "train.log.2": [*bare(1, 9), *LOST]},
         {f"slurm-19_{rank}.out": [f"[rank {rank}] {line}" for line in (*bare(1, 9), *LOST)] for rank in (0, 1)},
     ],
-    ids=["of two nodes at one time", "of a process that did not end", "of unknown order", "rotated", "of ranks"],
+    ids=[
+        "of two nodes at one time",
+        "of a process that did not end",
+        "of unknown order",
+        "of a few jobs",
+        "rotated",
+        "of ranks",
+    ],
 )
 def test_logs_of_one_name_are_no_launches(files: Mapping[str, Sequence[str]], tmp_path: Path) -> None:
     assert launches(pipeline.ingest_run(place_of(tmp_path, files))) == {}
