@@ -40,6 +40,8 @@ def test_a_path_names_its_rank(path: str, rank: int | None) -> None:
     [
         ("attempt_2/0/stdout.log", 2),
         ("run/restart-1/rank0.log", 1),
+        ("retry_3/train.log", 3),
+        ("retries/3/train.log", None),
         ("attempt_2", None),
         ("my_attempt_2_notes/x.log", None),
     ],
