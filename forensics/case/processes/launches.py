@@ -4,9 +4,9 @@ Three things tell them. torchrun's agent keeps `<run id>_<random>/attempt_<n>/<l
 follow each other, and of two folders beside each other the later one is another launch where it holds ranks of the
 earlier one, or begins after its last line by training or by loading a checkpoint; else they are two nodes of one
 launch. Other folders say a number (`attempt_1/`). Logs beside each other whose names differ in their numbers alone, a
-job's id or a time, are of one launch after the other where each but the last ends with a failure, a stop or an end,
-and the clocks part them or, without clocks, the later one loads a checkpoint, has a name that a scheduler gave or one
-that says a later time. What nothing puts in order stays one launch.
+job's id or a time (which their folder may say), are of one launch after the other where each but the last ends with a
+failure, a stop or an end, and the clocks part them or, without clocks, the later one loads a checkpoint, has a name
+that a scheduler gave or one that says a later time. What nothing puts in order stays one launch.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def _of_jobs(run: Run, table: pl.DataFrame) -> Mapping[str, int]:
     logs = table.filter(pl.col("rank").is_null() & (pl.col("ingester") == "text_log"))["source"]
     for source in logs:
         if (hit := _LOG.match(source)) is not None:
-            folder, _, name = hit["stem"].rpartition("/")
-            numbers = tuple(map(int, _NUMBERS.findall(f"{name}.{hit['ending']}")))
-            kind = f"{folder}/{_NUMBERS.sub('#', name)}"
+            named = _named(source)
+            numbers = tuple(map(int, _NUMBERS.findall(named)))
+            kind = f"{source[: -len(named)]}/{_NUMBERS.sub('#', named.removesuffix(hit['ending']))}"
             families.setdefault(kind, {}).setdefault(numbers, {})[source] = 0
     found: list[dict[str, int]] = []
     for jobs in families.values():
@@ -113,16 +113,23 @@ def _of_jobs(run: Run, table: pl.DataFrame) -> Mapping[str, int]:
             known = dict.fromkeys(logs)
             agents = _agents(run, jobs.values(), known)
             told = [
-                replace(agent, order=order, moment=_moment(next(iter(agent.sources))))
+                replace(agent, order=order, moment=_moment(_named(next(iter(agent.sources)))))
                 for agent, order in zip(agents, jobs, strict=True)
             ]
             found.append(_in_turn(told))
     return max(found, key=len, default=dict[str, int]())
 
 
-def _moment(source: str) -> int:
-    """The time that the name of a log says, as one number; 0 where it says none."""
-    hit = compiled(words_for("moment_in_a_name")).search(source.rpartition("/")[2])
+def _named(source: str) -> str:
+    """The name of a log, with its folder where that says a time: `2031-05-06_11-21-00/main.log`."""
+    folder, _, name = source.rpartition("/")
+    last = folder.rpartition("/")[2]
+    return f"{last}/{name}" if _moment(last) else name
+
+
+def _moment(name: str) -> int:
+    """The time that a name says, as one number; 0 where it says none."""
+    hit = compiled(words_for("moment_in_a_name")).search(name)
     return int("".join(filter(str.isdigit, hit[0])).ljust(14, "0")) if hit is not None else 0
 
 

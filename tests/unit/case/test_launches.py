@@ -224,10 +224,12 @@ def test_a_life_of_dated_lines_is_no_later_one_than_a_life_whose_clock_has_no_da
     [
         (("logs/train_20310506_112100.log", "logs/train_20310506_131500.log"), (0, 1)),
         (("logs/2031-05-06_11-21-00.log", "logs/2031-05-07_09-00-00.log"), (0, 1)),
+        (("2031-05-06_11-21-00/main.log", "2031-05-06_13-15-00/main.log"), (0, 1)),
+        (("2031-05-06/main.log", "2031-05-07/main.log"), ()),
         (("logs/w0_20310506_112100.log", "logs/w1_20310506_112100.log"), ()),
         (("logs/train_203105.log", "logs/train_203106.log"), ()),
     ],
-    ids=["later", "on another day", "two workers at one time", "no time"],
+    ids=["later", "on another day", "of a later folder", "folders of days", "two workers at one time", "no time"],
 )
 def test_a_log_whose_name_says_a_later_time_is_of_the_next_launch(
     names: Sequence[str], numbers: Sequence[int], tmp_path: Path
