@@ -63,3 +63,9 @@ def test_pauses_of_one_period_are_three_or_more_that_chance_does_not_make() -> N
 def test_pauses_of_one_period_are_three_quarters_of_those_expected(missing: int, *, is_one: bool) -> None:
     places = np.delete(np.arange(100, 1001, 100), [1, 3, 6, 8][:missing])
     assert (100 in {comb.period for comb in combs(places, 1, 1000)}) is is_one
+
+
+def test_a_period_is_found_though_another_pause_falls_between_any_two_of_its_own() -> None:
+    others = np.arange(100, 1001, 100) + np.array([37, 61, 18, 44, 71, 23, 83, 29, 57, 12])
+    places = np.sort(np.concatenate([np.arange(100, 1001, 100), others]))
+    assert combs(places, 1, 1012)[0].period == 100

@@ -88,3 +88,7 @@ def test_an_edge_needs_the_shortest_level_on_both_sides(shortest: int) -> None:
     values = np.repeat([1.0, 2.0], [shortest, shortest + 1])
     assert sharpest_edge(values, shortest) == shortest
     assert sharpest_edge(values[:-2], shortest) is None
+
+
+def test_two_records_are_a_level_unless_more_are_asked_for() -> None:
+    assert sharpest_edge(np.repeat([1.0, 2.0], [20, 2])) == 20

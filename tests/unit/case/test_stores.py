@@ -95,6 +95,13 @@ def test_the_factor_and_the_offset_of_the_steps_are_found(
     assert lines_of(run) == [(float(factor), float(offset + 3))]
 
 
+def test_a_log_that_prints_three_digits_of_any_number_is_one_with_a_store_of_all() -> None:
+    values = [0.2 + 60 * math.exp(-n / 12) + n / 7919 for n in range(60)]
+    shown = [float(f"{value:.3g}") for value in values]
+    run = run_with(series("train.log", shown, range(60)), series(EVENTS, values, range(60)))
+    assert lines_of(run) == [(1.0, 0.0)]
+
+
 def test_a_log_that_prints_every_tenth_step_is_held_by_the_event_file_that_has_all() -> None:
     values = losses(200)
     run = run_with(
