@@ -137,7 +137,7 @@ def _schedule_is_over(run: Run) -> bool:
         values = curve.values
         way = values[int(values.argmax()) :]
         falls = way[:-1] - way[1:]
-        if len(way) <= _WAY or (falls > 0).sum() < _WAY or falls.min() < 0 or falls[-1] == 0:
+        if (falls > 0).sum() < _WAY or falls.min() < 0 or falls[-1] == 0:
             continue
         if way[-1] <= _OVER * way[0] and way[len(way) // 2] >= _HALFWAY * way[0]:
             return True

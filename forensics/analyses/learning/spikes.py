@@ -55,7 +55,7 @@ def spikes_of(level: Level, skip: int, limits: Limits) -> tuple[list[Spike], Spi
         back = _first_at_most(ahead, before + slack, i + 1, min(end, n - limits.back + 1))
         peak = ratio_of(float(y[i : back if back is not None else min(n, i + reach)].max()) - before)
         if back is None:
-            while not high[i] and i > max(free, 1) and excess[i - 1] > _OUTSIDE * sd:
+            while not high[i] and i > free and excess[i - 1] > _OUTSIDE * sd:
                 i -= 1  # a climb left its past before it is told
             return found, Spike(i, peak, None)
         found.append(Spike(i, peak, back))

@@ -287,7 +287,7 @@ def _knot(t: Floats, y: Floats, scale: _Scale) -> int:
 
 def _warmup(y: Floats, quantum: float) -> int:
     """Count samples before the last large early jump that never came back: optimizer state, workspaces, compilation."""
-    until = max(2, min(len(y) // 5, 20))
+    until = min(len(y) // 5, 20)
     moves = np.diff(y)
     usual = median_of(moves)
     large = max(quantum, 5 * _noise_of(y), 0.01 * abs(median_of(y)))

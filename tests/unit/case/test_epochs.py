@@ -33,6 +33,11 @@ def test_a_share_of_an_epoch_and_a_step_in_one_record_give_the_length_of_an_epoc
     assert scale.step_of(0.6667) == 76
 
 
+def test_the_later_half_of_the_records_tells_where_an_early_share_of_few_digits_is_far_off() -> None:
+    scale = epoch_scale(_run([{"step": at, "epoch": told} for at, told in ((30, 0.3), (60, 0.53), (100, 0.88))]))
+    assert scale == EpochScale(100 / 0.88)
+
+
 def test_records_one_an_epoch_that_number_nothing_else_count_epochs() -> None:
     rows = [{"step": at, "seq": 10 * at + 1} for at in (1, 2, 3, 4)]
     run = _run(rows, heads=[(10 * at, at) for at in (1, 2, 3, 4, 5)], batches=5)
