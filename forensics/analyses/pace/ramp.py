@@ -73,7 +73,7 @@ def _best_ramp(means: Floats) -> tuple[int, int, float]:
     first, last, _ = _best_of(means, knots, knots)
     near = -(-n // _KNOTS)
     begin = np.arange(max(0, first - near), min(n - 1, first + near) + 1)
-    end = np.arange(max(0, last - near), min(n - 1, last + near) + 1)
+    end = np.arange(last - near, min(n - 1, last + near) + 1)
     return _best_of(means, begin, end)
 
 

@@ -13,7 +13,7 @@ from forensics.analyses.learning import spikes
 from forensics.analyses.learning.course import kind_of
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.losses import losses, staged
-from forensics.analyses.learning.lr_schedule import Again, schedule_of, warms_again
+from forensics.analyses.learning.lr_schedule import Again, climbs, schedule_of, warms_again
 from forensics.analyses.learning.objective import paired, reinforced, tuned
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import Warming, Zero, ended_early, jump_before, rose_to_the_end
@@ -381,6 +381,15 @@ def test_a_rate_warms_again_only_behind_a_fall_by_a_tenth(share: float, at: int 
 
 def test_a_rate_that_falls_in_each_of_its_cycles_warms_in_none() -> None:
     assert warms_again(np.tile(np.geomspace(1, 0.1, 12), 3), Again()) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "high", "at"), [(8, 7, 2.1, 8), (7, 7, 2.1, None), (8, 6, 2.1, None), (8, 7, 1.9, None)]
+)
+def test_a_rate_climbs_from_a_dip_of_one_record_far_from_both_ends_to_twice_its_peak(
+    before: int, between: int, high: float, at: int | None
+) -> None:
+    assert climbs(np.repeat([1.0, 0.4, 1.0, high], [before, 1, between, 4]), 2.0, 8) == at
 
 
 def test_a_leap_of_the_rate_in_the_last_record_alone_may_be_a_number_cut_short() -> None:
