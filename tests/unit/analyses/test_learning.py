@@ -437,6 +437,17 @@ def test_a_rank_whose_own_loss_leaves_the_others_is_the_culprit(count: int) -> N
     assert "diverged" not in causes(ranks(count, odd=1))
 
 
+@pytest.mark.parametrize("odd", [0, 1])
+def test_of_two_ranks_with_one_averaged_loss_the_one_that_moves_from_it_is_the_culprit(odd: int) -> None:
+    loss = noisy(falling(80))
+    frames = [
+        rows_of("loss", np.where((np.arange(80) < 50) | (rank != odd), loss, 3 * loss), rank=rank) for rank in (0, 1)
+    ]
+    found = parted(made(*frames))
+    assert found is not None
+    assert (found.how, found.odd, found.onset) == ("equal", odd, 50)
+
+
 @pytest.mark.parametrize("count", [2, 4, 8])
 def test_ranks_whose_losses_differ_by_their_data_agree(count: int) -> None:
     assert parted(ranks(count)) is None

@@ -95,6 +95,12 @@ def test_the_factor_and_the_offset_of_the_steps_are_found(
     assert lines_of(run) == [(float(factor), float(offset + 3))]
 
 
+def test_steps_that_another_store_counts_in_tens_are_a_tenth_of_them() -> None:
+    values = losses(50)
+    run = run_with(series("a.csv", values, range(3, 53)), series("b.csv", values, range(30, 530, 10)))
+    assert lines_of(run) == [(0.1, 0.0)]
+
+
 def test_a_log_that_prints_three_digits_of_any_number_is_one_with_a_store_of_all() -> None:
     values = [0.2 + 60 * math.exp(-n / 12) + n / 7919 for n in range(60)]
     shown = [float(f"{value:.3g}") for value in values]

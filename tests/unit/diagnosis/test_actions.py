@@ -174,6 +174,12 @@ def test_a_cause_that_nobody_described_keeps_the_words_of_its_rule() -> None:
     assert advised(run_with(), verdict_of(lead), (lead,)) == (lead,)
 
 
+@pytest.mark.parametrize(("losses", "first"), [(1, "Look whether the batch"), (2, "Start again with a tenth")])
+def test_numbers_that_were_lost_behind_two_good_losses_were_lost_on_the_course(losses: int, first: str) -> None:
+    lost = finding(Shape.NAN, "filtered_by_writer", numbers={"finite_losses_before": losses})
+    assert told(lost, onset=Onset(step=20))[0].text.startswith(first)
+
+
 @pytest.mark.parametrize(("step", "first"), [(20, "Log each of the first steps"), (1, "Run the first batch")])
 def test_what_the_first_record_does_not_show_may_have_lost_the_numbers(step: int, first: str) -> None:
     lost = finding(Shape.NAN, "from_start", numbers={"finite_losses_before": 0})
