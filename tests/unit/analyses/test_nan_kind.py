@@ -169,6 +169,28 @@ def test_the_halvings_at_the_start_are_calibration(top: float) -> None:
     assert collapse_of(scale(start + [start[-1]] * 300)) is None
 
 
+@pytest.mark.parametrize(
+    ("lost", "after", "name"),
+    [
+        ("+inf", 12, "loss_scale_collapse"),
+        ("+inf", 13, "optimization_blowup"),
+        ("nan", 1, "data_or_numerics"),
+        ("nan", 0, "loss_scale_collapse"),
+    ],
+)
+def test_a_scale_that_falls_for_infinite_norms_does_so_within_twelve_steps_of_the_first(
+    lost: str, after: int, name: str
+) -> None:
+    bad = [math.inf if lost == "+inf" else NAN] * 40
+    norms = frame("grad_norm", [*noisy(300, 1.0), *bad]).with_columns(
+        value_class=pl.when(pl.col("step") > 300).then(pl.lit(lost)).otherwise(pl.lit("finite"))
+    )
+    falls = [65536.0 * 0.5**n for n in range(1, 17)]
+    scales = frame("loss_scale", [65536.0] * (300 + after) + falls + [1.0] * 10)
+    sick = run_of("test", {"metrics": pl.concat([norms, scales], how="diagonal")})
+    assert kind(sick) == name
+
+
 def test_a_scale_that_falls_and_rises_now_and_then_is_healthy() -> None:
     assert collapse_of(scale(([65536.0] * 60 + [32768.0] * 40) * 10)) is None
 
