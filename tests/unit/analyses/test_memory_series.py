@@ -240,6 +240,14 @@ def test_what_fills_up_and_stays_is_no_growth_however_it_is_printed(printed: flo
     assert not form.grows
 
 
+@pytest.mark.parametrize(("third", "kind"), [(30, "staircase"), (31, "plateau")])
+def test_three_equal_rises_of_a_maximum_are_stairs_where_their_distances_differ_by_two_records(
+    third: int, kind: str
+) -> None:
+    top = 20 + sum(np.where(np.arange(40) >= at, 0.5, 0.0) for at in (8, 18, third))
+    assert form_of(np.arange(40.0), top, cumulative=True).kind == kind
+
+
 def test_noise_that_wanders_about_a_slope_makes_no_stairs() -> None:
     rng = np.random.default_rng(11)
     kinds: list[str] = []

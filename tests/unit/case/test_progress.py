@@ -42,6 +42,15 @@ def test_a_bar_of_a_data_set_counts_no_step_of_training(tmp_path: Path) -> None:
     assert not run.collect("metrics")["raw_name"].str.contains("num_proc").any()
 
 
+@pytest.mark.parametrize(("within", "what"), [(0, ""), (1, "train")])
+def test_a_bar_without_a_label_trains_where_a_record_of_the_training_stands_within_it(
+    within: int, what: str, tmp_path: Path
+) -> None:
+    bars, told = [bar("", done, 40) for done in range(1, 41)], records(20)
+    _, found = read(tmp_path, [*bars[: 40 - within], *told[:within], *bars[40 - within :], *told[within:]])
+    assert only(found, plan=40).what == what
+
+
 @pytest.mark.parametrize(
     ("label", "per", "kind"),
     [
