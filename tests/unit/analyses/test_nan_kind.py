@@ -12,6 +12,7 @@ from forensics.analyses.nan.kind import kind_of, lost_from
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.origin import origin
 from forensics.analyses.nan.scale import collapse_of
+from forensics.knowledge.errors import telling
 from forensics.store.run import Run, run_of
 
 NAN = math.nan
@@ -230,3 +231,24 @@ def test_overflow_lines_of_every_step_to_the_end_are_a_collapse_and_rare_ones_ar
     assert found is not None
     assert found.step == 600
     assert collapse_of(rare) is None
+
+
+@pytest.mark.parametrize(("first", "expected"), [(50, True), (49, False)])
+def test_ten_skipped_updates_behind_the_record_of_step_fifty_are_a_storm(first: int, expected: bool) -> None:
+    skips = frame("skipped_steps", [0.0, *[1.0] * 10], first=first)
+    assert (collapse_of(run(skips)) is not None) is expected
+
+
+@pytest.mark.parametrize(
+    ("count", "steps", "expected"), [(3, True, True), (2, True, False), (10, False, True), (9, False, False)]
+)
+def test_three_words_of_a_scale_at_its_floor_are_believed_and_ten_that_name_no_step(
+    count: int, steps: bool, expected: bool
+) -> None:
+    (code, *_) = sorted(telling("scale_at_floor"))
+    said = overflow_events(list(range(100, 100 + count)), code)
+    said = said if steps else said.with_columns(step=pl.lit(None, pl.Int64))
+    later = overflow_events([900], "mytrainer.said").with_columns(text=pl.lit("saved"))
+    events = pl.concat([said, later], how="diagonal_relaxed")
+    losses = frame("loss", [2.0] * 100, every=10)
+    assert (collapse_of(run_of("a", {"metrics": losses, "events": events})) is not None) is expected
