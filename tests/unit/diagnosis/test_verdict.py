@@ -119,6 +119,20 @@ def test_a_time_out_names_the_rank_that_did_not_report() -> None:
     assert (verdict.shape, verdict.culprits) == (Shape.HANG, (2,))
 
 
+@pytest.mark.parametrize(
+    ("shape", "leads"), [(Shape.NAN, True), (Shape.OOM, True), (Shape.HANG, False), (Shape.CRASH, False)]
+)
+def test_who_decides_over_the_crashes_of_several_ranks_weighed_their_hangs_and_crashes_alone(
+    shape: Shape, *, leads: bool
+) -> None:
+    lost = replace(nan_at(5), shape=shape, cause="lost", onset=Onset(step=10))
+    proof = (Evidence("b.log", Locator(line=9)),)
+    decider = replace(
+        lost, rule="HNG009", shape=Shape.CRASH, cause="fleet", evidence=proof, decides=True, culprits=(3,)
+    )
+    assert decide([lost, decider], a_run([]), Coverage()).cause == ("lost" if leads else "fleet")
+
+
 def test_an_error_that_may_echo_another_is_the_consequence_of_a_time_out_before_it() -> None:
     events: list[Event] = [
         (60, "nccl-watchdog", {**WATCHDOG, "rank": "1"}),
