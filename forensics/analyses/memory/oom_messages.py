@@ -49,7 +49,7 @@ _UNITS: Mapping[str, int] = MappingProxyType(
 )  # fmt: skip
 _OTHERS = lazily(r"Process (\d+) has " + SIZE + r" memory in use")
 #: Bare numbers of bytes: `kernel: anon-rss:123kB` is covered by the units, `allocate 4770354232` is not.
-_BARE = lazily(r"allocat(?:e|ing) (\d{4,18})(?: bytes|\b)")
+_BARE = lazily(r"allocat(?:e|ing) (\d{4,18})\b(?!\.\d| [kKMGT]i?B)")
 _SHAPE = lazily(r"allocating tensor with shape\s?\[([\d,\s]+)\] and type (\w+)")
 #: These writers divide by powers of 1024 and print `GB` (MPSAllocator.mm; TH's THAlloc.c).
 _BINARY = lazily(r"MPS backend|not enough memory: you tried")

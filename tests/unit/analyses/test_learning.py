@@ -165,6 +165,8 @@ def test_a_loss_that_steps_up_and_learns_on_under_a_steady_gradient_is_another_s
     run = made(loss=loss, grad_norm=calm)
     assert staged(run, losses(run)[0])
     assert told(run) == []
+    unmoved = made(loss=loss, grad_norm=np.zeros(150))
+    assert not staged(unmoved, losses(unmoved)[0])  # there is nothing to compare with
     assert "diverged" in causes(made(loss=loss, grad_norm=wild))
     assert "diverged" in causes(made(loss=loss))
 

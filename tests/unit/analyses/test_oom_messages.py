@@ -214,3 +214,10 @@ def test_the_lines_of_the_asynchronous_allocator_complete_its_message() -> None:
         int(14.5 * G),
         1,
     )
+
+
+@pytest.mark.parametrize(
+    ("printed", "tried"), [("1073741823 GiB", 1073741823 * G), ("1073741824 GiB", None), ("17179869184.00 GiB", None)]
+)
+def test_a_size_that_no_memory_has_is_no_number(printed: str, tried: int | None) -> None:
+    assert sizes_of(f"CUDA out of memory. Tried to allocate {printed}.").tried == tried
