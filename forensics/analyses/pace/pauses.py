@@ -146,7 +146,7 @@ def by_record(logs: Floats) -> tuple[int, Floats] | None:
     calm = calm - calm.mean()
     power = float(calm @ calm) + 1e-12
     acf = [float(calm[lag:] @ calm[:-lag]) / power for lag in range(1, min(40, n // 6) + 1)]
-    top = max(acf[1:], default=0.0)
+    top = max(acf[1:])
     if top <= 0.5 or acf[0] >= 0.5 * top:
         return None
     period = next(lag for lag, value in enumerate(acf, start=1) if value > 0.8 * top)

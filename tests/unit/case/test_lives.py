@@ -96,7 +96,9 @@ def test_a_log_without_a_clock_goes_on_where_it_says_what_it_loaded() -> None:
 
 
 def test_runs_of_a_sweep_are_not_restarts_of_each_other() -> None:
-    assert boundaries(made(*(life(1, 99, source=f"{i}.log", t=1000 * i) for i in range(1, 5)))) == ()
+    for first in (1, 0):  # others of it may count from 0
+        runs = (life(i % 2 * first, 99, source=f"{i}.log", t=1000 * i) for i in range(4))
+        assert boundaries(made(*runs)) == ()
 
 
 def test_two_stores_of_one_run_are_not_restarts_of_each_other() -> None:

@@ -104,8 +104,10 @@ def test_steps_that_another_store_counts_in_tens_are_a_tenth_of_them() -> None:
 def test_a_log_that_prints_three_digits_of_any_number_is_one_with_a_store_of_all() -> None:
     values = [0.2 + 60 * math.exp(-n / 12) + n / 7919 for n in range(60)]
     shown = [float(f"{value:.3g}") for value in values]
+    shown[5] = 39.7  # of 39.755: more than half of the last digit off
     run = run_with(series("train.log", shown, range(60)), series(EVENTS, values, range(60)))
     assert lines_of(run) == [(1.0, 0.0)]
+    assert [match.clashes["at"].to_list() for match in stores_of(run).links[0].matches] == [[5.0]]
 
 
 def test_a_log_that_prints_every_tenth_step_is_held_by_the_event_file_that_has_all() -> None:
