@@ -129,6 +129,13 @@ def test_a_log_that_reaches_further_than_a_denser_event_file_is_kept_beside_it()
     assert sources_counted(run) == [EVENTS, "train.log"]
 
 
+@pytest.mark.parametrize(("lacks", "counts"), [(3, "train.log"), (4, EVENTS)])
+def test_a_log_stands_for_an_event_file_of_whose_records_it_lacks_a_twentieth(lacks: int, counts: str) -> None:
+    values = losses(60)
+    log = series("train.log", values, range(60), digits=4).filter(~pl.col("step").is_in(range(10, 10 + lacks)))
+    assert sources_counted(run_with(log, series(EVENTS, values, range(60)))) == [counts]
+
+
 def test_a_store_that_alone_holds_a_learning_rate_is_the_one_that_is_kept() -> None:
     values = losses(40)
     run = run_with(
