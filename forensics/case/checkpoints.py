@@ -85,7 +85,7 @@ def _placed(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
     numbers = sorted(set(bare.values()))
     counted_epochs = scale is not None and _count_epochs(run, numbers, scale)
     from_zero = counted_epochs and numbers[0] == 0  # written when epoch 0 was over
-    by_save = {} if counted_epochs or not bare else _by_save(run, rows, bare)
+    by_save = _by_save(run, rows, {} if counted_epochs else bare)
     places: list[tuple[str, str, int | None]] = []
     for path, one in found.items():
         if one is None:
@@ -115,14 +115,15 @@ def _by_save(run: Run, rows: pl.DataFrame, bare: Mapping[str, int]) -> Mapping[i
     The step of a save is the one that its line says, else the one of the record before it. All numbers are one exact
     share of their steps, or they count up by one at steps that lie further apart.
     """
-    numbers = sorted({*bare.values()})
+    if not bare:
+        return {}
     records = metric_records(run).select("source", "seq", last=at()).drop_nulls().sort("seq").collect()
     saved = rows.filter(pl.col("kind").is_in(["saved", "committed"]) & pl.col("path").is_in(list(bare)))
     beside = saved.select("source", "seq", "path", "step").sort("seq").join_asof(records, on="seq", by="source")
     for column in ("step", "last"):
         placed = beside.filter(pl.col(column).is_not_null()).select("path", column)
         steps = dict(sorted((bare[path], step) for path, step in placed.iter_rows()))
-        if found := _shares(steps, numbers) or _counts(steps):
+        if found := _shares(steps, [*bare.values()]) or _counts(steps):
             return found
     return {}
 

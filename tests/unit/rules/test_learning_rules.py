@@ -341,7 +341,6 @@ def test_a_check_of_the_weights_over_the_ranks_names_who_has_others(
     assert (verdict.culprits if verdict.cause == "ranks_parted" else None) == culprits
 
 
-
 @pytest.mark.parametrize(("counted", "step"), [(True, 600), (False, 30)])
 def test_a_rise_is_placed_by_the_step_of_the_optimizer_where_a_tracker_counts_its_records(
     *, counted: bool, step: int
