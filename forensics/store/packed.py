@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from forensics.io.columns import as_column
 from forensics.store.even import Even, evened
-from forensics.store.schema import TABLES
+from forensics.store.schema import CLASSES, TABLES
 from forensics.store.words import OFTEN, SINGLE, read, worded
 from forensics.values import replace
 
@@ -40,6 +40,9 @@ _LONGEST_RECORD = 1_000
 _EVEN_ROWS = 5_000_000
 _TABLE = "metrics"
 _TEXT = pl.Categorical()
+#: Types of the columns where texts are coded: in four bytes, and a class of a value in one.
+CODED = {name: _TEXT if kind == pl.String else kind for name, kind in TABLES[_TABLE].items()}
+CODED["value_class"] = pl.Enum(CLASSES)
 #: The number of a record, beside its rows.
 RECORD = "#record"
 #: The number of a row among all, beside its columns.
@@ -100,9 +103,8 @@ class Packed(Struct, frozen=True, eq=False):
     def short(self, name: str, rows: Rows | None = None) -> pl.Series:
         """Give a column of some rows, or of all, with a type as short as it is held; texts are categories."""
         if name in self.alone:
-            height, dtype = self.height if rows is None else len(rows), TABLES[_TABLE][name]
-            alone = pl.Series(name, [self.alone[name]], dtype=_TEXT if dtype == pl.String else dtype)
-            return alone.new_from_index(0, height)
+            alone = pl.Series(name, [self.alone[name]], dtype=CODED[name])
+            return alone.new_from_index(0, self.height if rows is None else len(rows))
         if name in NAMED:
             return self.names.get_column(name).cast(_TEXT)[self.code_of(rows)]
         if name in self.evens:
@@ -213,8 +215,7 @@ class Packed(Struct, frozen=True, eq=False):
         return (pl.lit(self.own[RECORD]).gather(_ROW) if RECORD in self.own.columns else pl.col(_ROW)).alias(RECORD)
 
     def _expression(self, name: str, *, every: bool = True, coded: bool = False) -> pl.Expr:
-        dtype = TABLES[_TABLE][name]
-        dtype = _TEXT if coded and dtype == pl.String else dtype
+        dtype = (CODED if coded else TABLES[_TABLE])[name]
         if name in self.alone:
             return pl.lit(self.alone[name], dtype=dtype)
         if name in self.names.columns:
@@ -311,7 +312,7 @@ def _packed(frame: pl.DataFrame) -> Packed:
         own.append(as_column(number, RECORD))
     names, codes = _names(frame.select(NAMED))
     records = pl.DataFrame([_short(column if every else column.gather(as_column(begins))) for column in varied])
-    own = [column.cast(_TEXT) if column.dtype == pl.String else column.rechunk() for column in own]
+    own = [column.cast(CODED[column.name]) if column.dtype == pl.String else column.rechunk() for column in own]
     alone = {name: value for name, value in alone.items() if name not in NAMED}
     return Packed(frame.height, len(begins), pl.DataFrame([*own, codes]), records, names, alone)
 

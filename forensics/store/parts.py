@@ -16,7 +16,7 @@ from msgspec import Struct
 from forensics.errors import InputError
 from forensics.io.opening import inside, open_regular
 from forensics.store.manifest import Manifest, Part
-from forensics.store.schema import TABLES, value_class
+from forensics.store.schema import CLASSES, TABLES, value_class
 from forensics.store.sink import write_part
 from forensics.values import replace
 
@@ -33,7 +33,7 @@ _FILLED = {
     "progress": ("seq", "label", "unit", "plan"),
 }
 #: Classes of a value that only its reader can know.
-_TOLD_CLASSES = ("null-suspected-nan", "filtered-by-writer")
+_TOLD_CLASSES = CLASSES[-2:]
 #: `Limits.part_rows` metric rows are about 30 MB in memory; what is far above was not written by forensics.
 _MOST_BYTES = 1 << 30
 

@@ -23,6 +23,10 @@ def _tables() -> Mapping[str, Mapping[str, pl.DataType]]:
 TABLES: Mapping[str, Mapping[str, pl.DataType]] = MappingProxyType(_tables())
 
 
+#: Every class of a value; the last two only its reader can know.
+CLASSES = ("finite", "nan", "+inf", "-inf", "null", "null-suspected-nan", "filtered-by-writer")
+
+
 def value_class(value: pl.Expr) -> pl.Expr:
     """Class of a float column: `finite`, `nan`, `+inf`, `-inf` or `null`.
 
@@ -44,15 +48,16 @@ def value_class(value: pl.Expr) -> pl.Expr:
 def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Give `frame` exactly the columns of `table`, in order: missing ones null, `value_class` by `value`.
 
-    A rank or an attempt that no 32 bits hold was misread, and is null. Raises `KeyError` for an unknown table or a
-    column that the table does not have.
+    A rank or an attempt that no 32 bits hold was misread, and is null; a class that is none counts as not told. Raises
+    `KeyError` for an unknown table or a column that the table does not have.
     """
     columns = TABLES[table]
     unknown = set(frame.columns) - set(columns)
     if unknown:
         raise KeyError(f"{table} has no column {sorted(unknown)}")
     if table == "metrics" and "value" in frame.columns:
-        told = [pl.col("value_class")] if "value_class" in frame.columns else []
+        known_only = pl.col("value_class").cast(pl.Enum(CLASSES), strict=False).cast(pl.String)
+        told = [known_only] if "value_class" in frame.columns else []
         frame = frame.with_columns(value_class=pl.coalesce(*told, value_class(pl.col("value").cast(pl.Float64))))
     known = set(frame.columns)
     return frame.select(

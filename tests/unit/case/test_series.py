@@ -88,7 +88,7 @@ def test_rows_without_a_finite_number_or_a_step_are_left_out_where_asked(asked: 
 def test_a_row_is_found_by_its_place(asked: str) -> None:
     one, where = run(), _CHOICES[asked]
     wanted, found = one.scan("metrics").filter(where).collect(), placed_rows(one, where).collect()
-    assert_frame_equal(found.drop(PLACE).cast({pl.Categorical: pl.String}), wanted, check_exact=True)
+    assert_frame_equal(found.drop(PLACE).cast(wanted.schema), wanted, check_exact=True)
     rows = [index_of(one).table.row(place) for place in found[PLACE]]
     assert [*map(str, rows)] == [*map(str, wanted.rows(named=True))]  # a NaN is none of its equals
 

@@ -120,6 +120,14 @@ def test_printed_numbers_take_five_bytes_unless_many_need_all_their_digits() -> 
         assert packed.numbers("value", np.arange(len(values), dtype=np.uint32)).tolist() == values.to_list()
 
 
+def test_the_class_of_a_value_takes_a_byte() -> None:
+    values = [2.5, math.nan, math.inf, None] * 500
+    packed = pack("metrics", conform("metrics", pl.DataFrame({"step": range(2_000), "value": values})))
+    assert isinstance(packed, Packed)
+    assert packed.own["value_class"].estimated_size() == 2_000
+    assert packed.short("value_class", np.array([0, 1, 2, 3])).to_list() == ["finite", "nan", "+inf", "null"]
+
+
 def test_a_usual_row_takes_twenty_bytes_and_one_without_a_record_of_its_own_forty() -> None:
     steps = pl.Series(range(50_000))
     alone = pl.DataFrame({"step": steps, "seq": steps, "line": steps, "byte": steps * 80, "value": [0.5] * 50_000})

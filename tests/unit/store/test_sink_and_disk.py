@@ -39,6 +39,12 @@ def test_nan_stays_nan_and_null_stays_null() -> None:
     assert frame["value"].is_nan().to_list() == [True, None, False, False]
 
 
+def test_a_class_that_a_reader_invents_counts_as_not_told() -> None:
+    told = ["filtered-by-writer", "smashed", "nan", None]
+    frame = conform("metrics", pl.DataFrame({"value": [None, math.inf, None, 1.0], "value_class": told}))
+    assert frame["value_class"].to_list() == ["filtered-by-writer", "+inf", "nan", "finite"]
+
+
 def test_an_unknown_column_is_refused() -> None:
     with pytest.raises(KeyError, match="colour"):
         conform("metrics", pl.DataFrame({"colour": [1]}))
