@@ -6,6 +6,7 @@ or nothing is left beside the line.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,7 +27,7 @@ _LARGEST = 1 << 61
 
 
 class Even(Struct, frozen=True, eq=False):
-    """Number i of `count` is floor((i + 1/2) `rise`) + `base` + `rest`[i]; `rest` is None where the line has them all.
+    """Number i of `count` is floor((i + 1/2) `rise`) + `base` + `rest`[i] `unit`s; `rest` is None where a line has all.
 
     The half keeps a line that passes whole numbers, as a fifth of a record a row, from ending beside one of them.
     """
@@ -35,6 +36,7 @@ class Even(Struct, frozen=True, eq=False):
     rise: float
     base: int
     rest: Whole | None = None
+    unit: int = 1
 
     def __len__(self) -> int:
         """Count the numbers."""
@@ -46,6 +48,8 @@ class Even(Struct, frozen=True, eq=False):
         found += self.base
         if self.rest is not None:
             found += self.rest[places]
+        if self.unit != 1:
+            found *= self.unit
         return found
 
     def whole(self, kind: type[T]) -> NDArray[T]:
@@ -62,33 +66,45 @@ class Even(Struct, frozen=True, eq=False):
     def expression(self, place: str) -> pl.Expr:
         """Give those whose places are a column."""
         line = ((pl.col(place).cast(pl.Float64) + 0.5) * self.rise).floor().cast(pl.Int64) + self.base
-        return line if self.rest is None else line + pl.lit(pl.Series(self.rest)).gather(place).cast(pl.Int64)
+        if self.rest is not None:
+            line += pl.lit(pl.Series(self.rest)).gather(place).cast(pl.Int64)
+        return line if self.unit == 1 else line * self.unit
 
 
 def evened(numbers: Whole) -> Even | None:
     """Hold numbers by a line; None where that takes no fewer bytes."""
     if len(numbers) < 2 or numbers.max() > _LARGEST or numbers.min() < -_LARGEST:
         return None
-    first, last = int(numbers[0]), int(numbers[-1])
-    lines = ((last - first) / (len(numbers) - 1), (last - first + 1) / len(numbers))
-    some = np.arange(0, len(numbers), max(len(numbers) // _SAMPLE, 1))
-    rise = min(lines, key=lambda rise: np.ptp(numbers[some].astype(np.int64) - _line(some, rise)))
     pieces = [slice(at, at + _PIECE) for at in range(0, len(numbers), _PIECE)]
-    ends = [(part.min(), part.max()) for part in (_departures(numbers, piece, rise) for piece in pieces)]
+    some = np.arange(0, len(numbers), max(len(numbers) // _SAMPLE, 1))
+    unit = _unit(numbers, some, pieces)
+    first, last = int(numbers[0]) // unit, int(numbers[-1]) // unit
+    lines = ((last - first) / (len(numbers) - 1), (last - first + 1) / len(numbers))
+    seen = numbers[some].astype(np.int64) // unit
+    rise = min(lines, key=lambda rise: np.ptp(seen - _line(some, rise)))
+    ends = [(part.min(), part.max()) for part in (_departures(numbers, piece, rise, unit) for piece in pieces)]
     base, highest = min(int(low) for low, _ in ends), max(int(high) for _, high in ends)
     if highest == base:
-        return Even(len(numbers), rise, base)
+        return Even(len(numbers), rise, base, None, unit)
     dtype = np.min_scalar_type(highest - base)
     if dtype.itemsize >= numbers.dtype.itemsize:
         return None
     rest = np.empty(len(numbers), dtype)
     for piece in pieces:
-        rest[piece] = _departures(numbers, piece, rise) - base
-    return Even(len(numbers), rise, base, owned(rest))
+        rest[piece] = _departures(numbers, piece, rise, unit) - base
+    return Even(len(numbers), rise, base, owned(rest), unit)
 
 
-def _departures(numbers: Whole, piece: slice[int, int], rise: float) -> NDArray[np.int64]:
+def _unit(numbers: Whole, some: Whole, pieces: Sequence[slice[int, int]]) -> int:
+    """The largest number that divides all: times in whole seconds are nanoseconds a billion apart."""
+    unit = int(np.gcd.reduce(numbers[some]))
+    return unit if unit > 1 and not any((numbers[piece] % unit).any() for piece in pieces) else 1
+
+
+def _departures(numbers: Whole, piece: slice[int, int], rise: float, unit: int) -> NDArray[np.int64]:
     own = numbers[piece].astype(np.int64)
+    if unit != 1:
+        own //= unit
     return own - _line(np.arange(len(own)) + piece.start, rise)
 
 

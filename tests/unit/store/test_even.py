@@ -19,9 +19,10 @@ def made(numbers: object) -> Even:
     return even
 
 
-@given(st.lists(_NUMBERS, max_size=40), st.integers(0, 2**40), st.integers(-1000, 1000))
-def test_every_number_comes_back(noise: list[int], start: int, rise: int) -> None:
-    numbers = np.array([max(min(start + rise * i + n, 2**63 - 1), -(2**63)) for i, n in enumerate(noise)], np.int64)
+@given(st.lists(_NUMBERS, max_size=40), st.integers(0, 2**40), st.integers(-1000, 1000), st.sampled_from([1, 7, 10**9]))
+def test_every_number_comes_back(noise: list[int], start: int, rise: int, unit: int) -> None:
+    line = [unit * (start + rise * i + n) for i, n in enumerate(noise)]
+    numbers = np.array([max(min(number, 2**63 - 1), -(2**63)) for number in line], np.int64)
     even = evened(numbers)
     if even is None:
         return
@@ -46,6 +47,18 @@ def test_what_is_near_a_line_takes_a_byte_and_what_is_far_from_it_stays_as_it_is
     assert rest is not None
     assert rest.dtype == np.uint8
     assert evened(np.random.default_rng(3).integers(-(2**31), 2**31, 2_000).astype(np.int32)) is None
+
+
+def test_times_in_whole_seconds_are_held_as_seconds() -> None:
+    seconds = np.arange(2_000) // 7 + (np.arange(2_000) > 900) * 200
+    held = made(seconds * 10**9)
+    assert held.unit == 10**9
+    assert held.rest is not None
+    assert held.rest.dtype == np.uint8
+    assert held.whole(np.int64).tolist() == (seconds * 10**9).tolist()
+    odd = seconds * 10**9
+    odd[3] += 1  # every second number is looked at before all are
+    assert evened(odd) is None
 
 
 def test_a_restart_in_the_middle_keeps_every_step() -> None:
