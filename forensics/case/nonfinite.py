@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from forensics.case.evidence import Row
 from forensics.case.joined.stores import counted, stores_of
-from forensics.case.series import PIECE_RECORDS, Index, chosen, index_of, keys_of
+from forensics.case.series import PIECE_RECORDS, Index, RowNumbers, chosen, compact, index_of, keys_of, whole
 from forensics.case.steps import SERIES, by_record, step_of
 from forensics.knowledge.metrics import telling, with_role
 from forensics.store.packed import Packed
@@ -91,15 +91,18 @@ class Watched(Struct, frozen=True, eq=False):
         """Give the rows that fit, each asked by itself; only what is asked of them is made, of some at a time."""
         asked = {name for one in where for name in one.meta.root_names()}
         fits = pl.all_horizontal(where).fill_null(value=False)
-        kept = [one.places[one.frame(*asked).select(fits).to_series().to_numpy()] for one in self._pieces()]
+        kept = [one.places[one.frame(*asked).select(fits).to_series().to_numpy()] for one in self.pieces()]
+        if sum(map(len, kept)) == len(self):
+            return self
         return replace(self, places=kept[0] if len(kept) == 1 else np.concatenate(kept))
 
     def count(self, *names: str) -> pl.DataFrame:
         """Count the rows that have the same in some columns, as `len`, in the order of their first ones."""
-        counts = [one.frame(*names).group_by(*names, maintain_order=True).len() for one in self._pieces()]
+        counts = [one.frame(*names).group_by(*names, maintain_order=True).len() for one in self.pieces()]
         return pl.concat(counts).group_by(*names, maintain_order=True).agg(pl.col("len").sum())
 
-    def _pieces(self) -> Iterator[Watched]:
+    def pieces(self) -> Iterator[Watched]:
+        """Give the rows in their order, some at a time."""
         return (self[first : first + PIECE_RECORDS] for first in range(0, max(len(self), 1), PIECE_RECORDS))
 
     def highest(self, name: str) -> Watched:
@@ -119,7 +122,8 @@ def watched(run: Run, *, every: bool = False) -> Watched:
     is not finite.
     """
     same = not every or not stores_of(run).left_out.height
-    return _watched(run) if same else _watched_in_every_store(run)
+    rows = _watched(run) if same else _watched_in_every_store(run)
+    return Watched(index_of(run).table, _roles_of_names(run), whole(rows))
 
 
 def watched_of(run: Run, own: Sequence[int]) -> Watched:
@@ -188,18 +192,19 @@ def _roles(run: Run) -> pl.DataFrame:
 
 
 @derived
-def _watched(run: Run) -> Watched:
+def _watched(run: Run) -> RowNumbers:
     return _rows(run, stores_of(run).left_out)
 
 
 @derived
-def _watched_in_every_store(run: Run) -> Watched:
+def _watched_in_every_store(run: Run) -> RowNumbers:
     return _rows(run, None)
 
 
-def _rows(run: Run, left_out: pl.DataFrame | None) -> Watched:
-    of_role = pl.col("name").is_in(_roles(run)["name"].to_list())
-    return watched_of(run, np.flatnonzero(chosen(index_of(run), of_role, left_out)).tolist())
+def _rows(run: Run, left_out: pl.DataFrame | None) -> RowNumbers:
+    of_role, index = pl.col("name").is_in(_roles(run)["name"].to_list()), index_of(run)
+    own = np.flatnonzero(chosen(index, of_role, left_out)).tolist()
+    return compact(index.records(own), index.table)
 
 
 #: Tables of text have no word for a NaN that every writer uses: the `to_csv` of pandas leaves its cell empty.

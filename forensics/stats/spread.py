@@ -103,7 +103,15 @@ def _scatter_within(residuals: Floats) -> float:
 
 def spread(values: Floats) -> float:
     """Standard deviation about the median by the median absolute deviation; 0 of no values."""
-    return _scatter_within(values - median_of(values)) if len(values) else 0.0
+    return spread_within(values.copy())
+
+
+def spread_within(values: Floats) -> float:
+    """Give the same of values that nobody needs any more."""
+    if not len(values):
+        return 0.0
+    values -= _median_within(values)
+    return _scatter_within(values)
 
 
 def jitter(values: Floats) -> float:

@@ -52,10 +52,10 @@ def read(words: NDArray[np.int32], kinds: NDArray[np.uint8], often: Floats) -> F
     """Give numbers back."""
     found = np.empty(len(words))
     for first in range(0, len(words), _PIECE):
-        powers = _POWERS.take(kinds[first : first + _PIECE], mode="clip")
-        np.divide(words[first : first + _PIECE], powers, out=found[first : first + _PIECE])
-    for kind, numbers in ((SINGLE, words.view(np.float32)), (OFTEN, None)):
-        own = kinds == kind
-        if own.any():
-            found[own] = often[words[own]] if numbers is None else numbers[own]
+        piece = slice(first, first + _PIECE)
+        part, own, kind = found[piece], words[piece], kinds[piece]
+        np.divide(own, _POWERS.take(kind, mode="clip"), out=part)
+        single, often_ = kind == SINGLE, kind == OFTEN
+        part[single] = own.view(np.float32)[single]
+        part[often_] = often[own[often_]]
     return found

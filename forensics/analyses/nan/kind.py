@@ -21,6 +21,7 @@ from forensics.case.steps import SERIES
 from forensics.io.tables import table_rows
 from forensics.model import Confidence
 from forensics.stats.running import robust
+from forensics.stats.spread import behind_last
 from forensics.store.run import Run, derived
 
 #: A log that begins this late cannot tell the beginning from the course.
@@ -276,12 +277,16 @@ def _loss_rise(found: NanOnset, cfg: Alarm) -> Precursor | None:
 def lost_from(run: Run, found: NanOnset) -> int | None:
     """Give the step from which every loss before the onset was worse than untrained; None where the last was not."""
     cfg, past = run.threshold(Alarm), _past(found, "loss")
-    values = past["value"].to_numpy()
-    if not len(values) or values[0] <= 0:
+    first = past[:1]["value"].to_numpy()
+    if not len(first) or first[0] <= 0:
         return None
-    worse = values > cfg.lost_ratio * values[0]
-    lasting = len(worse) if worse.all() else int(worse[::-1].argmin())
-    return past["at"][len(past) - lasting] if lasting >= cfg.lost_records else None
+    lasting = 0
+    for piece in reversed([*past.pieces()]):  # mostly the last record was not
+        last = behind_last(~(piece["value"].to_numpy() > cfg.lost_ratio * first[0]))
+        lasting += len(piece) - last
+        if last:
+            break
+    return past[len(past) - lasting :][:1]["at"][0] if lasting >= cfg.lost_records else None
 
 
 def _rate_rise(run: Run, found: NanOnset, cfg: Alarm) -> Precursor | None:

@@ -279,6 +279,7 @@ def _pauses_of(clock: Clock, known: Steady | None, *, of_one: bool) -> Pauses | 
         return None
     passed = clock.rows["passed"]
     passed = (passed.fill_null(1) if passed.null_count() else passed).to_numpy()[series.kept]
+    usual_s = median_of(series.seconds)
     over, whole = _over_usual(series, passed)
     if of_one:  # the time of the other steps since the record before is not in it
         over = over / passed
@@ -294,7 +295,7 @@ def _pauses_of(clock: Clock, known: Steady | None, *, of_one: bool) -> Pauses | 
         share=float(over[flags].sum()) / whole,
         saving=saving / whole,
         evaluating=evaluating / whole,
-        steps=saving / max(1, len(at_saves)) / median_of(series.seconds),
+        steps=saving / max(1, len(at_saves)) / usual_s,
         saving_s=saving,
         records=series.kept[flags],
         combs=found,

@@ -6,7 +6,7 @@ clocks and timestamps differenced, averages since the start undone, steps turned
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from math import log10
@@ -24,9 +24,9 @@ from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.work import per_work, work_of
 from forensics.analyses.traces.steps import timed_steps
 from forensics.case.checkpoints import known
-from forensics.case.processes.attempts import Cut, attempts
-from forensics.case.series import chosen, holding, index_of, keys_of, metric_rows, placed_rows, standing_in
-from forensics.case.steps import first_of_each, key_of, only, ordered, parts, where
+from forensics.case.processes.attempts import attempts
+from forensics.case.series import chosen, holding, index_of, keys_of, metric_rows, standing_in
+from forensics.case.steps import first_of_each, only, ordered, where
 from forensics.dialects.names import is_each_time, is_since_start
 from forensics.io.columns import as_column
 from forensics.stats.spread import Floats, each_once, median_of
@@ -45,7 +45,6 @@ _TICKS = ((40, 30), (16, 20), (8, 20), (4, 0))
 _FREE = 2  # saves without a cost, which show that a save has none
 _ALIKE = 0.9  # of the time of the fastest slow record beside a save: others that take as long are as slow
 _GROUP = ["source", "attempt", "rank"]
-_KEPT = [*_GROUP, "at", "t_ns", PLACE]
 _HELD = ("at", PLACE, "lo", "pace")
 _UNMARKED = pl.Series([False])
 _Place = tuple[str, int, int | None]
@@ -205,14 +204,19 @@ def _part_clocks(run: Run, timed: AbstractSet[_Place]) -> Iterator[Clock]:
 def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:
     """The finite rows of some series with a step, of each source, attempt and rank: `at`, `PLACE` and `value`."""
     index = index_of(run)
-    keys = index.keys.select("source", pl.col("attempt").fill_null(0), "rank").rows()
-    series: dict[_Place, list[int]] = {}
-    for i in np.flatnonzero(chosen(index, own)).tolist():
-        series.setdefault(keys[i], []).append(i)
-    for place, every in series.items():
+    for place, every in _placed(run, own):
         rows = index.finite_at_steps(every)
         at, value = index.table.steps(rows).cast(pl.Int64).alias("at"), index.table.numbers("value", rows)
         yield place, pl.DataFrame([at, as_column(rows, PLACE), as_column(value, "value")])
+
+
+def _placed(run: Run, own: pl.Expr) -> Iterable[tuple[_Place, list[int]]]:
+    """The numbers of some series, by source, attempt and rank."""
+    index, series = index_of(run), dict[_Place, list[int]]()
+    keys = index.keys.select("source", pl.col("attempt").fill_null(0), "rank").rows()
+    for i in np.flatnonzero(chosen(index, own)).tolist():
+        series.setdefault(keys[i], []).append(i)
+    return series.items()
 
 
 def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place, table: Packed) -> Clock | None:
@@ -234,7 +238,7 @@ def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place, table: Packe
     if meaning.form == "clock":
         rows = rows.with_columns(t_ns=as_column(np.round(value * 1e9).astype(np.int64)))
         tick_s = _tick_s(rows["t_ns"].to_numpy())
-        rows = _differences(_by_tick(rows, tick_s), ())
+        rows = _differences(_by_tick(rows, tick_s), (), table)
         quantum = tick_s / median_of((rows["at"] - rows["lo"]).to_numpy()) if rows.height else 0.0
     else:
         rows = _paced(rows, value[1:])
@@ -284,19 +288,21 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
     known = keys_of(run).filter(training & (pl.col("n_timed") > 0)).with_columns(pl.col("attempt").fill_null(0))
     counts = known.group_by(*_GROUP, "raw_name", maintain_order=True).agg(pl.col("n_timed").sum())
     tops = counts.sort("n_timed", descending=True, maintain_order=True).unique(_GROUP, keep="first")
-    timed = placed_rows(run, training & standing_in(run, tops.select(*_GROUP, "raw_name")))
-    timed = ordered(timed.filter(pl.col("t_ns").is_not_null() & (pl.col("value_class") != "null")))
-    timed = timed.filter(pl.col("at").is_not_null()).select(*_KEPT, "seq")
-    tried, table = attempts(run).cuts, index_of(run).table
-    for part in parts(timed.collect(engine="in-memory"), _GROUP):
-        source, attempt, rank = key_of(part, _GROUP)
-        one = first_of_each(part, "at")
+    tried, index = attempts(run).cuts, index_of(run)
+    for place, own in _placed(run, training & standing_in(run, tops.select(*_GROUP, "raw_name"))):
+        rows = index.records(own)
+        times = [index.table.steps(rows).cast(pl.Int64).alias("at"), index.table.short("t_ns", rows).cast(pl.Int64)]
+        one = pl.DataFrame([*times, as_column(rows, PLACE)])
+        if any(column.null_count() for column in times):  # of many ranks each query counts
+            one = one.drop_nulls()
+        one = first_of_each(one, "at")
         tick_s = _tick_s(one["t_ns"].to_numpy())
-        rows = only(_differences(_by_tick(one, tick_s), tried.get(source, ())), *_HELD)
+        cuts = [cut.seq for cut in tried.get(place[0], ()) if cut.seq >= 0]
+        rows = only(_differences(_by_tick(one, tick_s), cuts, index.table), *_HELD)
         if rows.height >= 2:
-            tick, place = tick_s / median_of((rows["at"] - rows["lo"]).to_numpy()), (source, attempt, rank)
+            tick = tick_s / median_of((rows["at"] - rows["lo"]).to_numpy())
             notes = ("differences of timestamps",)
-            yield Clock(*place, _WALL.form, _WALL.unit, _WALL.order, rows, tick, notes, table)
+            yield Clock(*place, _WALL.form, _WALL.unit, _WALL.order, rows, tick, notes, index.table)
 
 
 def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:
@@ -314,12 +320,12 @@ def _by_tick(rows: pl.DataFrame, tick_s: float) -> pl.DataFrame:
     return found
 
 
-def _differences(rows: pl.DataFrame, cuts: Sequence[Cut]) -> pl.DataFrame:
-    """Seconds per step between neighbours; the time between two attempts (`cuts`) is none of a step."""
+def _differences(rows: pl.DataFrame, cuts: Sequence[int], table: Packed) -> pl.DataFrame:
+    """Seconds per step between neighbours; the time between two attempts, which begin at `cuts`, is none of a step."""
     with np.errstate(divide="ignore", invalid="ignore"):
         took_s = np.diff(rows["t_ns"].to_numpy()) / 1e9 / np.diff(rows["at"].to_numpy())
-    begins = sorted(cut.seq for cut in cuts if cut.seq >= 0)
-    within = np.diff(np.searchsorted(begins, rows["seq"].to_numpy(), "right")) == 0 if begins else None
+    seqs = table.numbers("seq", rows[PLACE].to_numpy()) if cuts else None
+    within = None if seqs is None else np.diff(np.searchsorted(sorted(cuts), seqs, "right")) == 0
     return _paced(rows, took_s, within)
 
 

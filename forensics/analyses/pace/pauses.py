@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.stats.running import centred_median
-from forensics.stats.spread import Floats, each_once, median_of, quantile_of_each, quantiles_of, spread
+from forensics.stats.spread import Floats, each_once, median_of, quantile_of_each, quantiles_of, spread, spread_within
 
 Flags = NDArray[np.bool_]
 Steps = NDArray[Any]
@@ -70,9 +70,9 @@ def spikes(logs: Floats) -> Spikes:
     if width < 5:
         return Spikes(np.full(n, median_of(logs)), np.zeros(n, dtype=np.bool_), spread(logs))
     base = centred_median(logs, width)
+    sd = max(spread_within(logs - base), 1e-6)
     off = logs - base
-    sd = max(spread(off), 1e-6)
-    return Spikes(base, np.abs(off) > max(_SIGMAS * sd, _LEAST), sd)
+    return Spikes(base, np.abs(off, out=off) > max(_SIGMAS * sd, _LEAST), sd)
 
 
 def combs(places: Steps, first: int, last: int) -> tuple[Comb, ...]:
@@ -169,13 +169,16 @@ def _pattern(logs: Floats, period: int) -> Floats:
 
 def winsorised(logs: Floats, found: Spikes) -> Floats:
     """Replace spikes by the level around them, and pull what is left to at most three deviations from it."""
-    calm = np.where(found.far, found.base, logs)
-    return found.base + np.clip(calm - found.base, -3 * found.sd, 3 * found.sd)
+    calm = logs - found.base
+    calm[found.far] = 0.0
+    np.clip(calm, -3 * found.sd, 3 * found.sd, out=calm)  # of millions each copy counts
+    calm += found.base
+    return calm
 
 
 def floor_of(logs: Floats) -> Floats:
     """Give the lower quartile of seven neighbours: the level where noise only ever adds time."""
-    return _quartiles(_around(logs), np.arange(len(logs)))
+    return np.concatenate([_quartiles(own) for _, own in _around(logs)])
 
 
 def over_floor(logs: Floats, least: float) -> Floats:
@@ -183,27 +186,28 @@ def over_floor(logs: Floats, least: float) -> Floats:
 
     A quartile takes a hundred times as long as the lowest of the neighbours, and only few records are far above that.
     """
-    around, over = _around(logs), np.zeros(len(logs))
-    for first in range(0, len(logs), _PIECE):
-        own = around[first : first + _PIECE]
-        lowest = own[:, 0].copy()
+    over = np.zeros(len(logs))
+    for first, own in _around(logs):
+        part, lowest = logs[first : first + _PIECE], own[:, 0].copy()
         for place in range(1, _NEIGHBOURS):
             np.minimum(lowest, own[:, place], out=lowest)
-        far = first + np.flatnonzero(logs[first : first + _PIECE] - lowest > least)
-        over[far] = logs[far] - _quartiles(around, far)
+        far = np.flatnonzero(part - lowest > least)
+        over[first + far] = part[far] - _quartiles(own[far])
     over[over <= least] = 0.0
     return over
 
 
-def _around(logs: Floats) -> Floats:
-    padded = np.pad(logs, _NEIGHBOURS // 2, mode="edge")
-    return np.lib.stride_tricks.sliding_window_view(padded, _NEIGHBOURS)
+def _around(logs: Floats) -> Iterator[tuple[int, Floats]]:
+    """The neighbours of each record, of some at a time, beside the place of the first; the ends are repeated."""
+    half = _NEIGHBOURS // 2
+    for first in range(0, len(logs), _PIECE):
+        places = np.arange(first - half, min(first + _PIECE, len(logs)) + half).clip(0, len(logs) - 1)
+        yield first, np.lib.stride_tricks.sliding_window_view(logs[places], _NEIGHBOURS)
 
 
-def _quartiles(around: Floats, places: Steps) -> Floats:
-    """The lower quartile of some windows."""
-    pieces = (places[first : first + _PIECE] for first in range(0, max(len(places), 1), _PIECE))
-    return np.concatenate([quantile_of_each(around[piece], 0.25) for piece in pieces])
+def _quartiles(around: Floats) -> Floats:
+    """The lower quartile of each window."""
+    return quantile_of_each(around, 0.25)
 
 
 def share_of_time(seconds: Floats, flags: Flags) -> float:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import polars as pl
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from forensics.analyses.hang.last_seen import missed
 from forensics.case.end_markers import marks_of
@@ -16,7 +19,7 @@ from forensics.case.errors.timeline import are_of_one_clock
 from forensics.case.progress import ledger
 from forensics.case.rank_spans import ranks_text
 from forensics.case.series import keys_of, metric_records, record_pieces, shortened
-from forensics.case.steps import in_order
+from forensics.case.steps import in_order, where
 from forensics.knowledge.errors import telling
 from forensics.rules._errors import of_failure
 from forensics.rules.hang.clue import RANKS
@@ -35,12 +38,14 @@ from forensics.rules.kit import (
     proof,
     rule,
 )
+from forensics.stats.spread import median_of
 from forensics.values import replace
 
 _NS = 1e9
 _DAY_S = 86400.0
 #: Zones of time differ by whole halves of an hour, nearly all of them.
 _ZONE_S = 1800.0
+_LAST = ("seq", "t_ns", "step", "line")
 #: What a counter counts when the program is at work; loading and data are part of a start.
 _WORK = frozenset({"train", "eval", "sampling", ""})
 
@@ -201,21 +206,33 @@ def _usual_s(row: dict[str, Any]) -> float:
 
 def _records(run: Run, fewest: int) -> pl.DataFrame:
     """The first training record of the last step of each source, and the median time between steps."""
-    source, seq, step = pl.col("source"), pl.col("seq"), pl.col("step")
-    is_other = source != source.shift(1)
-    known = step.is_not_null() & pl.col("t_ns").is_not_null()
-    named = source.cast(pl.Enum(keys_of(run)["source"].unique().sort()))  # a text of each record takes 16 bytes
+    known = pl.col("step").is_not_null() & pl.col("t_ns").is_not_null()
+    named = pl.col("source").cast(pl.Enum(keys_of(run)["source"].unique().sort()))  # a text takes 16 bytes a record
     pieces = record_pieces(run, inner=False)  # the first of a step is among these
-    held = (one.filter(known).select(named, "seq", "t_ns", "step", "line").collect() for one in pieces)
-    rows = pl.concat(map(shortened, held), how="vertical_relaxed")
-    times = (
-        in_order(rows.lazy(), "source", "seq")
-        .filter((is_other | (seq != seq.shift(1))).fill_null(value=True))
-        .filter((is_other | (step != step.shift(1))).fill_null(value=True))
-    )
-    usual, last = pl.col("t_ns").diff().median(), pl.col("t_ns", "step", "line", "seq").last()
-    ends = times.group_by("source", maintain_order=True).agg(last, usual=usual, count=pl.len())
-    return ends.filter(pl.col("count") >= fewest).with_columns(source.cast(pl.String)).collect()
+    held = (one.filter(known).select(named, *_LAST).collect() for one in pieces)
+    rows = in_order(pl.concat(map(shortened, held), how="vertical_relaxed").lazy(), "source", "seq").collect()
+    for column in ("seq", "step"):
+        rows = where(rows, _begins(rows, "source") | _begins(rows, column))
+    times = rows["t_ns"].cast(pl.Int64).to_numpy()
+    begins = [*np.flatnonzero(_begins(rows, "source")).tolist(), rows.height]
+    found = [
+        {
+            **rows.row(end - 1, named=True),
+            "usual": median_of(np.diff(times[first:end])) if end - first > 1 else None,
+            "count": end - first,
+        }
+        for first, end in pairwise(begins)
+        if end - first >= fewest
+    ]
+    numbers = {**dict.fromkeys(_LAST, pl.Int64), "usual": pl.Float64, "count": pl.Int64}
+    return pl.DataFrame(found, schema={"source": pl.String, **numbers})
+
+
+def _begins(rows: pl.DataFrame, column: str) -> NDArray[np.bool_]:
+    """Which rows have another value than the one before, or none."""
+    values = rows[column]
+    other = (values.slice(1) != values.head(max(rows.height - 1, 0))).fill_null(value=True)
+    return np.concatenate([np.ones(min(rows.height, 1), np.bool_), other.to_numpy()])
 
 
 def _finding(row: dict[str, Any], end: Evidence, gap_s: float, absent: tuple[int, ...], *, sure: bool) -> Finding:

@@ -12,6 +12,7 @@ from forensics.analyses.nan.kind import kind_of, lost_from
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.origin import origin
 from forensics.analyses.nan.scale import collapse_of
+from forensics.case import nonfinite
 from forensics.knowledge.errors import telling
 from forensics.store.run import Run, run_of
 
@@ -137,11 +138,13 @@ def test_a_resumed_attempt_begins_where_it_was_resumed() -> None:
     ],
 )
 def test_a_loss_that_stays_over_twice_its_first_puts_what_was_saved_since_then_in_doubt(
-    losses: list[float], since: int | None
+    monkeypatch: pytest.MonkeyPatch, losses: list[float], since: int | None
 ) -> None:
     sick = run(frame("loss", [*losses, NAN, NAN]))
     onset = nan_onset(sick)
     assert onset is not None
+    assert lost_from(sick, onset) == since
+    monkeypatch.setattr(nonfinite, "PIECE_RECORDS", 3)
     assert lost_from(sick, onset) == since
 
 
