@@ -180,7 +180,7 @@ def data_store(place: Path) -> Answer:
         record.ParseFromString(payload)
         if record.WhichOneof("record_type") == "history":
             row = {".".join(i.nested_key) or i.key: json.loads(i.value_json) for i in record.history.item}
-            rows.append((row["_step"], row["train/loss"]))
+            rows.append((row["train/global_step"], row["train/loss"]))
     return nan_of(*zip(*rows, strict=True))
 
 
