@@ -119,7 +119,8 @@ def _by_save(run: Run, rows: pl.DataFrame, bare: Mapping[str, int]) -> Mapping[i
         return {}
     records = metric_records(run).select("source", "seq", last=at()).drop_nulls().sort("seq").collect()
     saved = rows.filter(pl.col("kind").is_in(["saved", "committed"]) & pl.col("path").is_in(list(bare)))
-    beside = saved.select("source", "seq", "path", "step").sort("seq").join_asof(records, on="seq", by="source")
+    saved = saved.select("source", "seq", "path", "step").sort("seq")
+    beside = saved.join_asof(records, on="seq", by="source", check_sortedness=False)  # both are sorted
     for column in ("step", "last"):
         placed = beside.filter(pl.col(column).is_not_null()).select("path", column)
         steps = dict(sorted((bare[path], step) for path, step in placed.iter_rows()))

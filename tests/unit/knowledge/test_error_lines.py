@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 import polars as pl
 import pytest
@@ -22,8 +23,10 @@ def is_read(row: ErrorLine, line: str) -> bool:
     if row in errors.closing():
         return last_words(line, b"") == row
     if not row.needles:
-        said, *frames = line.split("\n")
+        said, *below = line.split("\n")
+        words = [*takewhile(lambda one: one[:1].isspace(), below)]  # a message goes on in indented lines
         exception, _, message = said.partition(": ")
+        message, frames = "\n".join([message, *words]), below[len(words) :]
         return row_of_exception(exception, message, frames, alone=row.alone) == row
     reader = Reader((), Bounds(), Begins(tasks=False))
     data = f"step 1 begins\n{line}\nstep 2 begins\n".encode()

@@ -27,7 +27,7 @@ LINES = ("fairseq-overflow", "apex-overflow", "ds-min-scale", "nan-detected", "g
 def _class(value: float | None) -> str:
     if value is None:
         return "null"
-    return "nan" if math.isnan(value) else "posinf" if value == INF else "neginf" if value == -INF else "finite"
+    return "nan" if math.isnan(value) else "+inf" if value == INF else "-inf" if value == -INF else "finite"
 
 
 class Written:

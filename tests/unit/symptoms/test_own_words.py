@@ -173,7 +173,8 @@ def numbered(number_of: dict[int, int], bad: int = 900) -> list[str]:
     [
         ({200: 1, 400: 2, 600: 3}, 600),
         ({200: 200, 400: 400, 600: 600}, 600),  # they are the steps
-        ({200: 1, 500: 2, 600: 3}, 3),  # no share of their steps
+        ({200: 1, 500: 2, 600: 3}, 600),  # no share of their steps, yet one after the other
+        ({200: 1, 500: 2, 600: 4}, 4),
         ({600: 3}, 3),  # one number is a share of any step
     ],
 )

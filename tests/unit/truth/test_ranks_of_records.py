@@ -79,4 +79,4 @@ def test_who_grew_is_who_ran_out_where_the_message_names_nobody(tmp_path: Path) 
     grows = [words.format(rank, at, 9 + (0.5 * at if rank == 2 else 0)) for at in range(1, 81) for rank in range(3)]
     killed = "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory."
     verdict = judged(tmp_path, {"driver.log": [*grows, "Traceback (most recent call last):", killed]}).verdict
-    assert (verdict.shape, verdict.cause, verdict.culprits) == (Shape.OOM, "host_out_of_memory", (2,))
+    assert (verdict.shape, verdict.cause, verdict.culprits) == (Shape.OOM, "host_leak", (2,))
