@@ -78,12 +78,13 @@ def trace_host_copies(run: Run, cfg: HostCopies) -> Findings:
     paged = mine.filter(pl.col("name").str.contains(words_for("copy_of_pageable_memory")))
     back = mine.filter(pl.col("name").str.contains(words_for("copy_to_the_host")))
     took_ns, paged_ns, back_ns = (int(part["dur_ns"].sum()) for part in (mine, paged, back))
+    ways = ((back_ns, "to the host"), (paged_ns, "from or to memory that is not pinned"))
     first, *more = longest(mine)
     yield trace_host_copies.finding(
         f"copies between the host and the device take {percent(row['share'])} of the traced time, and nothing is"
         f" computed beside them{on_rank(row)}",
-        f"{mine.height} copies take {ms(took_ns)}, {percent(back_ns / took_ns)} of it to the host, and"
-        f" {percent(paged_ns / took_ns)} from or to memory that is not pinned",
+        f"{mine.height} copies take {ms(took_ns)}"
+        + "".join(f", {percent(part / took_ns)} of it {way}" for part, way in ways if part),
         proof(ran(first), *(span_evidence(r, f"ran {ms(r['dur_ns'])}") for r in more)),
         Onset(step=first["step"], t_ns=first["start_ns"], rank=first["rank"]),
         cause="copies_to_host" if back_ns * 2 > took_ns else "host_copies",
