@@ -17,6 +17,7 @@ _WORDS = {
     "warmup_again": "warms up again",
     "back_at_peak": "is back at its peak",
     "schedule_restarted": "goes through its schedule again",
+    "lr_jump": "jumps above its old peak",
 }
 
 
@@ -24,7 +25,8 @@ class SchedulerLost(Again, frozen=True):
     """Thresholds of RSM003, ratios of the learning rate after the restart to the expected one or to the peak.
 
     `rising` counts the records after the restart that must rise, of which there must be `rising` + 1. The fields of
-    `Again` say when the rates are those of the old life's beginning.
+    `Again` say when the rates are those of the old life's beginning. No schedule goes on at `above` times its highest
+    rate, or at more than that beside a warm-up that rises in proportion to the step.
     """
 
     low: float = 0.5
@@ -33,6 +35,7 @@ class SchedulerLost(Again, frozen=True):
     decayed: float = 0.7
     rising: int = 3
     grown: float = 1.5
+    above: float = 2.0
 
 
 @rule("RSM003 resume-scheduler-lost", "metrics checkpoints", severity="warning")
@@ -68,7 +71,15 @@ def _lost(seen: Around, cfg: SchedulerLost) -> tuple[str, float, float] | None:
     after = seen.after["value"]
     same = seen.replaced.filter(pl.col("at") == seen.after["at"][0])
     expected = float(same["value"][0]) if same.height else float(old["value"][-1])
-    return _found(old["value"], expected, after, cfg) or _found(old["value"], expected, after.slice(1), cfg)
+    found = _found(old["value"], expected, after, cfg) or _found(old["value"], expected, after.slice(1), cfg)
+    risen = max(1.0, seen.after["at"][0] / max(old["at"][-1], 1))
+    return found or _above(float(old["value"].max()), expected, after, risen * cfg.above)  # type: ignore[arg-type] - same
+
+
+def _above(highest: float, expected: float, after: pl.Series, most: float) -> tuple[str, float, float] | None:
+    """A rate that is beyond the old life's highest one from the first record on."""
+    least = float(after.head(2).min())  # type: ignore[arg-type] - a column of floats
+    return ("lr_jump", expected, float(after[0])) if highest > 0 and least > most * highest else None
 
 
 def _found(old: pl.Series, expected: float, after: pl.Series, cfg: SchedulerLost) -> tuple[str, float, float] | None:

@@ -160,14 +160,32 @@ def rate(i: int) -> float:
         ([1e-3 * (0.97 - i / 300) for i in range(40)], [("RSM003", "back_at_peak")]),
         ([rate(180 + i) for i in range(40)], []),
         ([0.5 * rate(180 + i) for i in range(40)], []),
+        ([2.01 * 0.97e-3] * 40, [("RSM003", "lr_jump")]),
+        ([1.99 * 0.97e-3] * 40, []),
+        ([3e-3] + [rate(181 + i) for i in range(39)], []),
     ],
-    ids=["a new warm-up", "back at the peak", "as planned", "lowered by hand"],
+    ids=[
+        "a new warm-up",
+        "back at the peak",
+        "as planned",
+        "lowered by hand",
+        "a jump",
+        "raised by hand",
+        "one record",
+    ],
 )
 def test_the_learning_rate_is_compared_with_that_of_the_same_step(
     after: list[float], cause: list[tuple[str, str]]
 ) -> None:
     every = found(life(0, 0, "lr", [rate(i) for i in range(200)]), life(1, 180, "lr", after))
     assert warnings(every) == cause
+
+
+@pytest.mark.parametrize(("times", "told"), [(1.9, []), (2.1, [("RSM003", "lr_jump")])])
+def test_a_warm_up_goes_on_rising_over_steps_that_are_lost(times: float, told: list[tuple[str, str]]) -> None:
+    old = life(0, 1, "lr", [1e-6 * i for i in range(1, 101)])
+    later = life(1, 400, "lr", [times * 4e-4 + 1e-6 * i for i in range(40)])
+    assert warnings(found(old, later)) == told
 
 
 def test_samples_that_begin_anew_while_the_step_goes_on_are_a_lost_position() -> None:
