@@ -11,6 +11,7 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.processes.attempts import attempts
 from forensics.rules._errors import lines_of, onset_of, ranks_of, said, short, when
 from forensics.rules.kit import Findings, Run, remark
+from forensics.values import replace
 
 
 @remark("CRH006 earlier-run-failed", "events metrics", confidence="high", cause="earlier_run_failed")
@@ -21,9 +22,12 @@ def earlier_run(run: Run) -> Findings:
     if not ends:
         return
     first = ends[0]
-    onset = onset_of(run, first)
+    onset, tried = onset_of(run, first), attempts(run)
+    reached = tried.every[tried.of(first.source, line=first.line, byte=first.byte, t_ns=first.t_ns)].last
+    if onset.step is not None and reached is not None:  # the store with the steps may be one of the later attempts
+        onset = replace(onset, step=min(onset.step, reached))
     more = f", and {len(ends) - 1} more of them" if len(ends) > 1 else ""
-    loop, again = attempts(run).loop, loop_words(run)
+    loop, again = tried.loop, loop_words(run)
     yield earlier_run.finding(
         f"an earlier attempt ended{when(onset)}{more}{again and f'; {again}'}: {short(said(first))}",
         "another process went on after it; the verdict is about the last attempt",

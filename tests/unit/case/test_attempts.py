@@ -145,6 +145,21 @@ def test_a_log_that_says_nothing_is_cut_at_the_step_that_another_one_names(tmp_p
     assert report.verdict.outcome is Outcome.HEALTHY
 
 
+def test_an_earlier_attempt_ended_where_its_own_store_ends(tmp_path: Path) -> None:
+    out = ["training for 90 steps", PREEMPTED, "resumed from checkpoints/step_50 at step 50", DONE]
+    place = place_of(tmp_path, slurm_out=out)
+    for folder, first, last in (("v0", 1, 50), ("v1", 51, 90)):
+        rows = [
+            json.dumps({"step": step, "loss": 3 - step / 90, "timestamp": 1.8e9 + step})
+            for step in range(first, last + 1)
+        ]
+        (place / folder).mkdir()
+        (place / folder / "metrics.jsonl").write_text("\n".join(rows) + "\n")
+    _, report = judged(place)
+    [told] = [finding for finding in report.findings if finding.rule == "CRH006"]
+    assert told.onset.step == 50
+
+
 def test_attempts_that_die_at_one_step_from_one_checkpoint_are_a_loop(tmp_path: Path) -> None:
     resumed = "resumed from checkpoints/step_200 at step 200"
     again = [resumed, *steps(201, 220), *ERROR]
