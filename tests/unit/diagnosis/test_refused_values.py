@@ -27,7 +27,7 @@ def first_fix(tmp_path: Path, raised: str, *frames: tuple[str, str]) -> tuple[st
 @pytest.mark.parametrize("file", [f"{LIB}mill/sets.py", f"{DEEP}data/sets.py"])
 def test_a_key_that_is_looked_up_by_a_value_is_one_of_the_data(tmp_path: Path, file: str) -> None:
     _, text = first_fix(tmp_path, "KeyError: 'rye'", (file, "row = self.number_of[sample.label]"))
-    assert text.startswith("Make what has no 'rye' again")
+    assert text.startswith("'rye' is a value that is looked up at ")
     assert "`row = self.number_of[sample.label]`" in text
 
 
