@@ -98,6 +98,8 @@ _ABOVE, _ABOVE_BYTES = 8, 4096
 #: Words of a sentence; so much of an exception's message in it, and it only repeats that.
 _WORDS, _ECHO = 3, 40
 _ANSI = lazily(_lines.ANSI)
+#: A message that is one literal, as that of every KeyError, has no line more.
+_LITERAL = lazily(r"""^(?P<mark>['"])(?:(?!(?P=mark)).)*(?P=mark)$""")
 _BREAK, _NUMBER = lazily("[\n\r\x08]"), lazily(r"\d+")
 
 
@@ -235,7 +237,7 @@ def _take(found: Traceback, rest: str, number: int, raw: str) -> bool:
         found.stack.clear()
     elif not found.ended and (last := _exception(found, rest)) is not None:
         found.exc, found.message, found.at, found.text = last["exc"], (last["message"] or "").strip(), number, raw
-        found.ended, found.whole = True, False
+        found.ended, found.whole = True, _LITERAL.match(found.message) is not None
         found.more.clear()
         _unfold(found)
     elif found.ended and not found.chain:

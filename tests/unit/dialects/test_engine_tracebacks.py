@@ -180,6 +180,20 @@ def test_an_exception_without_a_message_takes_the_next_line() -> None:
     assert (found["exc"], found["message"]) == ("toy.errors.ChildError", "worker 3 failed")
 
 
+@pytest.mark.parametrize(
+    ("said", "more"),
+    [
+        ("KeyError: 'width'", None),
+        ('KeyError: "a mill\'s width"', None),
+        ("KeyError: 'width' of 'mill'", "* Uploading, please wait"),  # two literals
+        ("ValueError: no width", "* Uploading, please wait"),
+    ],
+)
+def test_a_message_that_is_one_literal_is_whole(said: str, more: str | None) -> None:
+    (found,) = tracebacks(PLAIN.replace("ValueError: shard 7 is empty", said) + "* Uploading, please wait\n")
+    assert (found["text"], found.get("more")) == (said, more)
+
+
 def test_more_than_five_hundred_tracebacks_are_counted_not_kept() -> None:
     reader = Reader((), Bounds())
     data = (PLAIN * 700).encode()
