@@ -66,7 +66,7 @@ _SPEAKER = lazily(
 _PROCESSES = words_before("process")
 _OWN = "|".join(sorted({"rank", *_PROCESSES}))
 #: The same anywhere in a line, where the numbers are the ranks'.
-_NAMED = lazily(f"(?i){_OWN}")
+_NAMED = sorted(word for word in {"rank", *_PROCESSES} if not any(other in word for other in _PROCESSES - {word}))
 _NUMBERED = lazily(
     rf"(?i)(?:^|[\s(\[|,])\"?(?:(?:global|world|mpi|dist|process)_)?(?:{_OWN})\"?(?:[ =_]|: ?)(\d{{1,6}})\b"
 )
@@ -220,9 +220,13 @@ def _parted(lines: Sequence[str]) -> Sequence[str]:
 
 def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int | None]:
     """The rank that each line names itself, else that of its prefix."""
-    near = [line[:_MAX_CHARS] if _NAMED.search(line) else "" for line in lines]
-    said = [_SPEAKER.search(line) for line in near]
+    low = [line.lower() for line in lines]
+    said = [_SPEAKER.search(line[:_MAX_CHARS]) if "rank" in own else None for line, own in zip(lines, low, strict=True)]
     if not any(said):
+        near = [
+            line[:_MAX_CHARS] if any(word in own for word in _NAMED) else ""
+            for line, own in zip(lines, low, strict=True)
+        ]
         said = [_NUMBERED.search(line) for line in near]
         if not _are_ranks(int(hit[1]) for hit in said if hit is not None):
             return ranks
