@@ -65,8 +65,9 @@ _SPEAKER = lazily(
 #: Words for a rank, and those for a process, which may count something else.
 _PROCESSES = words_before("process")
 _OWN = "|".join(sorted({"rank", *_PROCESSES}))
-#: The same anywhere in a line, where the numbers are the ranks'.
+#: The shortest of them: a line without one names no rank.
 _NAMED = sorted(word for word in {"rank", *_PROCESSES} if not any(other in word for other in _PROCESSES - {word}))
+#: The same as `_SPEAKER` anywhere in a line, where the numbers are the ranks'.
 _NUMBERED = lazily(
     rf"(?i)(?:^|[\s(\[|,])\"?(?:(?:global|world|mpi|dist|process)_)?(?:{_OWN})\"?(?:[ =_]|: ?)(\d{{1,6}})\b"
 )
