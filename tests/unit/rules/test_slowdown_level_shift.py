@@ -159,6 +159,13 @@ def test_a_run_that_recovers_is_told_as_temporary_with_what_it_lost() -> None:
     assert hit.numbers["lost"] == pytest.approx(40 * 0.4 / 40, rel=0.1)
 
 
+@pytest.mark.parametrize(("slow_s", "severity"), [(0.216, "info"), (0.226, "warning")])
+def test_a_stretch_less_than_a_tenth_slower_is_a_note_however_long(slow_s: float, severity: str) -> None:
+    times = noisy(60, 0.2, 7, 0.005) + noisy(60, slow_s, 8, 0.005) + noisy(60, 0.2, 9, 0.005)
+    [hit] = temporary_slowdown(printed_run("step_time_s", times))
+    assert hit.severity == severity
+
+
 def test_slow_first_steps_are_warm_up() -> None:
     assert not found(clock_run([9.0, 2.0, *noisy(40, 0.2, 10)]))
 
@@ -212,6 +219,22 @@ def test_saves_that_eat_the_time_are_a_failure_though_the_next_record_holds_them
     times = [t + (pause if i % 20 == 1 and i > 1 else 0) for i, t in enumerate(noisy(200, 0.2, 18))]
     hits = found(printed_run("step_time_s", times, saves=range(20, 200, 20)))
     assert [(f.severity, f.cause) for f in hits] == ([(told_as, "periodic_pauses")] if told_as else [])
+
+
+@pytest.mark.parametrize(("first", "causes"), [(0, []), (5, ["periodic_pauses"])])
+def test_a_time_that_is_printed_at_the_first_batch_of_an_epoch_is_of_one_batch(
+    tmp_path: Path, first: int, causes: list[str]
+) -> None:
+    """Meters begin anew with each epoch; printed later in it, the time is of all batches since the line before."""
+    chance, lines = random.Random(5), list[str]()
+    for epoch in range(1, 31):
+        for batch in range(first, 80, 10):
+            seconds = 4.5 if batch == first else 0.64 + chance.gauss(0, 0.01)
+            loss = 2 / epoch + chance.random() / 100
+            lines.append(f"Epoch: [{epoch}/30] Iter:[{batch}/80], Time: {seconds:.2f}, Loss: {loss:.4f}")
+        lines.append(f"=> saving checkpoint to out/epoch_{epoch}.pth")
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    assert [f.cause for f in found(ingest_run(tmp_path))] == causes
 
 
 @pytest.mark.parametrize(
@@ -410,9 +433,14 @@ def tier(z: float, times: Sequence[float]) -> str:
 
 def test_of_a_level_that_stands_less_far_out_the_fastest_records_decide() -> None:
     twice = noisy(60, 0.1, 41) + noisy(60, 0.2, 42)
-    third = noisy(60, 0.1, 43) + noisy(60, 0.14, 44)
+    third = noisy(60, 0.2, 43) + noisy(60, 0.28, 44)
     assert [tier(z, twice) for z in (6.0, 4.5, 4.4)] == ["grave", "grave", "note"]
     assert [tier(z, third) for z in (6.0, 4.5)] == ["grave", "note"]
+
+
+@pytest.mark.parametrize(("after_s", "tier_of_it"), [(0.148, "mild"), (0.153, "grave")])
+def test_a_loss_of_three_seconds_in_all_is_grave(after_s: float, tier_of_it: str) -> None:
+    assert tier(9.0, [0.1] * 60 + [after_s] * 60) == tier_of_it
 
 
 @pytest.mark.parametrize(("every", "steps", "severity"), [(50, 16, Severity.WARNING), (20, 6, None), (50, 10, None)])
