@@ -132,7 +132,7 @@ def clocks(run: Run) -> tuple[Clock, ...]:
     """Give every clock of a run, by source, attempt and rank, the most trustworthy form first."""
     names = keys_of(run).select("name", "raw_name").unique(maintain_order=True)
     known = {pair: found for pair in names.iter_rows() if (found := pace_of(*pair)) is not None}
-    busy = _busy_steps(run)
+    busy, first_batches = _busy_steps(run), _first_batches(run)
     work = work_of(run)
     walls = [one for wall in _wall_clocks(run) for one in (wall, *per_work(wall, work))]
     named = list(_named_clocks(known, run, work))
@@ -143,7 +143,8 @@ def clocks(run: Run) -> tuple[Clock, ...]:
         *_trace_clocks(run),
         *walls,
     ]
-    out = [c for clock in found if len(c := _busy_marked(clock, busy)) >= 2]
+    marked = (_busy_marked(clock, busy, first_batches.get(clock.source, frozenset())) for clock in found)
+    out = [clock for clock in marked if len(clock) >= 2]
     return tuple(sorted(out, key=lambda c: (c.source, c.attempt, -1 if c.rank is None else c.rank, c.order)))
 
 
@@ -337,13 +338,17 @@ def _tick_s(times_ns: np.ndarray) -> float:
     return 0.0
 
 
-def _busy_marked(clock: Clock, busy: Mapping[str, Steps]) -> Clock:
+def _busy_marked(clock: Clock, busy: Mapping[str, Steps], first_batches: AbstractSet[int]) -> Clock:
     """Add `evaluated` and `saved`: such a step is between the record before and this one, both included.
 
-    The line of a step is printed before or after what is done at that step, and a sample of one step may hold it.
+    The line of a step is printed before or after what is done at that step, and a sample of one step may hold it. A
+    time that is printed at the first batch of an epoch is of that batch: meters begin anew with an epoch.
     """
     lows, ats = clock.rows["lo"], clock.rows["at"]
     passed = (ats - lows).alias("passed").shrink_dtype()
+    if first_batches and clock.form == "time" and clock.table is not None:
+        lines = clock.table.short("line", clock.rows[PLACE].to_numpy())
+        passed = passed.set(lines.is_in(list(first_batches)), 1)
     if any(map(len, busy.values())):
         lows, ats = (lows.fill_null(ats) if lows.null_count() else lows).to_numpy(), ats.to_numpy()
         marks = {n: np.searchsorted(s, lows, "left") != np.searchsorted(s, ats, "right") for n, s in busy.items()}
@@ -364,6 +369,13 @@ def _busy_steps(run: Run) -> dict[str, Steps]:
         name: rows.drop_nulls().unique().sort("at").collect()["at"].to_numpy()
         for name, rows in (("evaluated", evals), ("saved", saves))
     }
+
+
+def _first_batches(run: Run) -> dict[str, frozenset[int]]:
+    """The lines, by source, that print the first batch of an epoch."""
+    first = run.scan("progress").filter((pl.col("unit") == "batch") & (pl.col("done") <= 1) & (pl.col("plan") > 1))
+    lines = first.select("source", "line").drop_nulls().unique().collect()
+    return {source: frozenset(own["line"].to_list()) for (source,), own in lines.group_by("source")}
 
 
 def costly(marked: Flags, tall: Flags) -> Flags:

@@ -176,9 +176,10 @@ def _throttled(run: Run, t_ns: int | None) -> Finding | None:
 
 
 class Temporary(Struct, frozen=True):
-    """Thresholds of SLO002: it is a warning where it cost `lost` of the run's time and stands `z` deviations out."""
+    """Thresholds of SLO002: a warning cost `lost` of the time, is `mild` at least, and stands `z` deviations out."""
 
     lost: float = 0.02
+    mild: float = Gravity().mild
     z: float = 8.0
 
 
@@ -196,7 +197,7 @@ def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
         change,
         f"the time per {one.clock.unit} rose to {change.ratio:.2f} times what it was from step {one.at(change.first)} "
         f"to step {last}, then came back",
-        severity="warning" if lost >= cfg.lost and change.z >= cfg.z else "info",
+        severity="warning" if lost >= cfg.lost and change.ratio >= cfg.mild and change.z >= cfg.z else "info",
         numbers={"before_s": number(change.before), "ratio": change.ratio, "end_step": last, "lost": lost},
     )
 
