@@ -11,6 +11,7 @@ import polars as pl
 from forensics.analyses.memory.kinds import MEANINGS
 from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.names import pace_name
+from forensics.analyses.pace.parts import is_part
 from forensics.case.endings import ending
 from forensics.case.series import Index, index_of, keys_of
 from forensics.case.settings import keyed, settings
@@ -23,6 +24,7 @@ from forensics.store.run import Run, derived
 #: Names of metrics that an analysis knows, by the kind of signal that they are: from the canonical and the raw name.
 _KINDS: Mapping[str, Callable[[str, str], bool]] = MappingProxyType(
     {
+        "data_time": lambda name, raw: is_part(name, "data") or is_part(raw, "data"),
         "pace": lambda name, raw: (pace_name(raw) or pace_name(name)) is not None,
         "device_memory": lambda name, _: name in MEANINGS and not MEANINGS[name].is_host,
         "host_memory": lambda name, _: name in MEANINGS and MEANINGS[name].is_host,
@@ -65,7 +67,7 @@ def _metrics(covered: pl.DataFrame) -> Iterator[tuple[Recording, pl.DataFrame]]:
     named = {one.signal: {*having(covered["name"], f"^(?i:{one.metrics})$")} for one in every.values() if one.metrics}
     marks = {signal: pl.Series([name in own for name, _ in names]) for signal, own in named.items()}
     for one in every.values():
-        if not one.metrics and one.kind in _KINDS:
+        if one.kind in _KINDS:
             marks[one.signal] = pl.Series([_KINDS[one.kind](name, raw) for name, raw in names])
     yield from ((every[signal], covered.filter(mark)) for signal, mark in marks.items() if mark.any())
 

@@ -171,9 +171,9 @@ def _names(run: Run) -> list[tuple[str | None, str | None]]:
     return keys_of(run).select("name", "raw_name").unique(maintain_order=True).rows()
 
 
-def is_part(name: str) -> bool:
-    """Whether a metric name names a part of a step, of whatever kind."""
-    return any(_scale(kind, name) is not None for kind in {kind for kind, _, _ in _table()})
+def is_part(name: str, *parts: str) -> bool:
+    """Whether a metric name names a part of a step: one of these kinds, or of whatever kind."""
+    return any(_scale(kind, name) is not None for kind in parts or {kind for kind, _, _ in _table()})
 
 
 def _scale(part: str, name: str) -> float | None:

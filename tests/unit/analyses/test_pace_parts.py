@@ -9,6 +9,7 @@ import pytest
 
 from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.parts import data_rise, seconds_of_parts
+from forensics.analyses.recorded import recorded
 from forensics.store.run import Run, run_of
 
 
@@ -33,6 +34,11 @@ def test_parts_together_time_a_step_that_nothing_else_times() -> None:
     (clock,) = clocks(timed(loss=[2.0] * 40, forward_time=[0.5] * 40, backward_time_ms=[700.0] * 40))
     assert clock.rows["pace"].to_list() == pytest.approx([1.2] * 39)
     assert clock.notes == ("the sum of the parts of a step",)
+
+
+@pytest.mark.parametrize(("name", "seen"), [("Data", True), ("data_wait", True), ("forward_time", False)])
+def test_whatever_names_the_wait_for_data_is_seen_as_its_recording(name: str, seen: bool) -> None:
+    assert ("data_time" in recorded(timed(loss=[2.0] * 4, **{name: [0.5] * 4}))) is seen
 
 
 def test_one_part_alone_times_no_step() -> None:
