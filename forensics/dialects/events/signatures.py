@@ -82,7 +82,10 @@ class Scanner:
         self._chars = quote_chars
 
     def feed(self, found: pl.DataFrame) -> list[dict[str, Any]]:
-        """Events of the lines in `found` (columns seq, line, byte, text, raw, rank), those to be kept now."""
+        """Events of the lines in `found` (columns seq, line, byte, text, raw, rank), those to be kept now.
+
+        A line that a benign row knows is no error of that row's family.
+        """
         if not found.height:
             return []
         tagged = pl.col("text").str.extract(_RANK_TAG, 1).cast(pl.Int64, strict=False)
@@ -98,8 +101,14 @@ class Scanner:
         for (needle,), part in present.group_by("needle", maintain_order=True):
             for number in self._needles[str(needle)]:
                 rows_of.setdefault(number, set()).update(part["row"].to_list())
-        events = [e for number in sorted(rows_of) for e in self._verified(number, found[sorted(rows_of[number])])]
-        return sorted(events, key=lambda event: event["seq"])
+        events = [
+            (self._signatures[number], event)
+            for number in sorted(rows_of)
+            for event in self._verified(number, found[sorted(rows_of[number])])
+        ]
+        harmless = {(event["seq"], row.family) for row, event in events if row.kind == "benign"}
+        told = (e for row, e in events if row.kind == "benign" or (e["seq"], row.family) not in harmless)
+        return sorted(told, key=lambda event: event["seq"])
 
     def close(self) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
         """The last hits of each signature that flooded, and how many of each were left out between."""

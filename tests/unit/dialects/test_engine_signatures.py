@@ -87,6 +87,11 @@ def test_a_handler_that_is_registered_is_no_stop() -> None:
     assert codes("[rank 0] INFO     signal handlers installed for SIGTERM and SIGINT\n") == []
 
 
+def test_a_line_that_a_benign_row_knows_is_no_error_of_its_family() -> None:
+    assert codes("TensorBoard caught SIGTERM; exiting...") == ["tensorboard-ended"]
+    assert codes("trainer caught SIGTERM; exiting...") == ["exit-on-sigterm"]
+
+
 def test_groups_of_a_signature_become_attributes_rank_and_step() -> None:
     text = "7: Unexpected result nan on rank 3 at iteration #120 invocation #1 (message='bucket 0')\n"
     event = next(e for e in scan(text) if e["code"] == "mcore-nan-gradnorm")
