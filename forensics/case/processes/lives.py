@@ -151,7 +151,8 @@ def _has_reached(run: Run, life: Life, after: Life) -> bool:
     frames = run.scan("progress").filter((pl.col("source") == life.source) & seen) if own else None
     if frames is None:
         return False
-    done = dict(frames.group_by("plan").agg(pl.col("done").max()).collect().iter_rows())
+    counted = frames.filter(pl.col("done").is_not_null())  # a plan may be told before anything is done
+    done = dict(counted.group_by("plan").agg(pl.col("done").max()).collect().iter_rows())
     apart = {c.plan: abs(done[c.plan] - life.last) for c in own if c.plan in done}
     nearest = (c for c in own if c.plan in apart and apart[c.plan] == min(apart.values()))
     return any(replace(c, done=done[c.plan]).is_reached for c in nearest)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
 from forensics.case.processes.attempts import attempts
 from forensics.case.processes.lives import boundaries, lives, rows_of
+from forensics.pipeline import ingest_run
 from forensics.store.run import Run, run_of
 
 SECOND = 1_000_000_000
@@ -180,3 +183,15 @@ def test_a_full_bar_of_an_evaluation_is_no_end_of_the_training_that_it_interrupt
     records = pl.concat([life(1, done, line=1), life(1, 97, attempt=1, line=201)])
     run = run_of("made", {"metrics": records, "progress": bar(sorted(training + evaluation) + again)})
     assert [edge.kind for edge in boundaries(run)] == [kind]
+
+
+def test_a_plan_that_is_told_before_anything_is_done_is_no_progress(tmp_path: Path) -> None:
+    begins = ["{} - __main__ - INFO - Starting training...", "{} - trainer - INFO - Starting training..."]
+    step = "{} - trainer - INFO - Step {} | Loss: {} | LR: 1.0"
+    plan = "{} - trainer - INFO - Total training steps: 31250"
+    lines = [line.format("2026-02-13 14:53:23,833") for line in begins]
+    lines += [step.format("2026-02-13 14:54:54,206", 50, 0.0002), plan.format("2026-02-13 14:55:25,170")]
+    lines += [line.format("2026-02-13 14:55:25,173") for line in begins]
+    lines += [step.format("2026-02-13 14:56:22,976", 50, 0.0002), step.format("2026-02-13 15:01:10,123", 300, 0.0006)]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    assert [edge.kind for edge in boundaries(ingest_run(tmp_path))] == ["scratch"]
