@@ -235,6 +235,7 @@ def never_regained(run: Run, cfg: Regained) -> Findings:
             f"{name} agrees: {number(then)} then, {number(last)} at last, and worse in between",
             proof(first, curve.row(best), curve.row(-1), shown),
             onset_at(first, step),
+            severity="warning" if _is_lucky(curve.values, best) else "error",
             numbers={"best": losses[0], "last": losses[1], "score": last},
             next=(f"use {nearest_words(run, step)}", "lower the peak learning rate and lengthen the warm-up"),
         )
@@ -257,6 +258,11 @@ def _best(curve: Curve, cfg: Regained) -> int | None:
     best = int(np.argmin(values))
     later, low = values[best + 1 :], float(values[best])
     return best if len(later) >= cfg.after and low > 0 and bool((later >= low * (1 + cfg.worse)).all()) else None
+
+
+def _is_lucky(values: Floats, best: int) -> bool:
+    """Whether a later evaluation is better than all that preceded the best one: the curve is jumpy, not lost."""
+    return best > 0 and bool(values[best + 1 :].min() < values[:best].min())
 
 
 def _worse(score: pl.DataFrame, step: int | None, cfg: Regained) -> bool:
