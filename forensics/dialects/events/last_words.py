@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from forensics.knowledge.errors import ErrorLine, closing
-from forensics.knowledge.vocabulary import in_english, words_for
+from forensics.knowledge.vocabulary import in_english, is_unparted, words_for
 from forensics.patterns import compiled, lazily
 
 #: So often the words of an epoch came before those of the last one; of attempts in one log there are fewer.
@@ -21,8 +21,6 @@ _LAST_WORD = lazily(r"\w+\W*$")
 #: A longer line has no last words.
 _MOST_BYTES = 1_000
 _NUMBERS = lazily(r"\d+")
-#: A Chinese, Japanese or Korean word that no table knows may turn the others round: `训练完成后` is "after training".
-_UNKNOWN = lazily(r"[\u3041-\ud7a3]")
 
 
 def last_words(line: str, earlier: bytes) -> ErrorLine | None:
@@ -46,7 +44,8 @@ def last_words(line: str, earlier: bytes) -> ErrorLine | None:
 
 def _closing(message: str) -> ErrorLine | None:
     english = in_english(message)
-    said = {message} if _UNKNOWN.search(english) else {message, english}
+    # a word of a script without blanks that no table knows may turn the others round: `训练完成后` is "after training"
+    said = {message} if is_unparted(english) else {message, english}
     return next((row for row in closing() if any(map(row.compiled.search, said))), None)
 
 

@@ -24,6 +24,8 @@ from forensics.knowledge.vocabulary import in_english, stands_for
         ("потеря на проверке", "loss validation"),
         ("Valideringsförlust", "validation loss"),
         ("t_rechnen_ms", "t_compute_ms"),
+        ("DOĞRULAMA KAYBI", "validation loss"),
+        ("ADIM", "step"),
         ("val_loss", "val_loss"),
     ],
 )
