@@ -40,6 +40,8 @@ _MAX_REPAIRS = 10_000
 _FEW = 200
 #: The same for a literal.
 _FEW_TEXTS = 1_000
+#: A needle of fewer segments than this share of the first ones is looked for with the others of its kind.
+_RARE = 0.2
 #: So many bytes are split in less time than the reader of lines takes to begin.
 _FEW_BYTES = 256 << 10
 #: Of a small block so many shapes of lines are searched one by one, and a longer one never: each is kept.
@@ -183,13 +185,23 @@ def marked(found: pl.DataFrame, needles: Sequence[str]) -> Iterator[pl.DataFrame
     """For each needle the segments (column `text` among others) that contain it; all of them for an empty one."""
     column = found["text"]
     if found.height > _FEW_TEXTS:
-        yield from (found.filter(column.str.contains(n, literal=True)) if n else found for n in needles)
+        yield from _marked_many(found, needles)
         return
     texts: list[str] = column.to_list()
     whole, none = "\n".join(texts), found.clear()
     for needle in needles:
         hits = [row for row, text in enumerate(texts) if needle in text] if needle in whole else []
         yield found if len(hits) == len(texts) else found[hits] if hits else none
+
+
+def _marked_many(found: pl.DataFrame, needles: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """The same of many segments: those that hold any of the needles that few of them have are looked for at once."""
+    head: list[str] = found["text"].head(_FEW).to_list()
+    rare = [needle for needle in needles if needle and sum(needle in text for text in head) < _RARE * len(head)]
+    few = found.filter(found["text"].str.contains_any(pl.Series(rare).implode())) if len(rare) > 1 else found
+    for needle in needles:
+        own = few if needle in rare else found
+        yield own.filter(own["text"].str.contains(needle, literal=True)) if needle and own.height else own
 
 
 def _holding_any(column: pl.Series, literals: tuple[str, ...]) -> pl.Series:

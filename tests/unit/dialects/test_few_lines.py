@@ -150,3 +150,12 @@ def test_epochs_stay_steps_in_every_part_of_a_log(before: tuple[int, float | Non
     told = {"meaning": ["metrics"] * 3, "kind": [0] * 3, "iter": nothing, "iters": nothing}
     rows = {"step": [before[0], None, None], "epoch": [before[1], 4.0, 5.0], "seq": [0, 1, 2], "at": [None, 0, 1]}
     assert finish(pl.DataFrame(rows | told))["step"].to_list()[1:] == steps
+
+
+@pytest.mark.parametrize("times", [10, 600])
+def test_lines_that_have_a_needle_are_the_same_be_it_a_usual_or_a_rare_one(times: int) -> None:
+    texts = ["step 1 loss 2.0", "step 2 loss 1.9", "saved step", "wait"] * times + ["resumed", "step 3 resumed"]
+    needles = ("step", "", "resumed", "saved", "ended", "loss")
+    for parts in (needles, needles[:2], needles[2:]):
+        found = [part["text"].to_list() for part in _lines.marked(pl.DataFrame({"text": texts}), parts)]
+        assert found == [[text for text in texts if needle in text] for needle in parts]
