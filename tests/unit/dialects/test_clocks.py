@@ -122,3 +122,9 @@ def test_stamps_without_a_year_are_of_that_of_the_others(printed: int, year: int
     lines = [f"[2024-02-08 03:32:0{n}] iteration {n} loss 2.0" for n in range(printed)]
     lines.append("[rank3]:[E208 03:32:11.104812331 ProcessGroupNCCL.cpp:1182] late")
     assert calendar_of(2026, [(0, "\n".join(lines).encode())], lines).year == year
+
+
+@pytest.mark.parametrize(("stamp", "year"), [("{}/02/08 03:32:07", 2024), ("1{}-02-08 03:32:07", 2026)])
+def test_a_year_of_four_digits_is_one_and_the_end_of_a_longer_number_is_none(stamp: str, year: int) -> None:
+    lines = [stamp.format(2024)] * 3
+    assert calendar_of(2026, [(0, "\n".join(lines).encode())], lines).year == year
