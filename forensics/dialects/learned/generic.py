@@ -206,7 +206,11 @@ def _parted(lines: Sequence[str]) -> Sequence[str]:
     Its numbers tell that it counts, on in every such line, and so may one beside it that counts epochs.
     """
     told: dict[str, list[float]] = {}
-    near = [_GLUED.findall(line[:_MAX_CHARS]) for line in lines]
+    shapes = shapes_of(lines)  # few, and which of them have such a counter decides of all lines
+    glued = {shape for shape in set(shapes) if _GLUED.search(shape[:_MAX_CHARS])}
+    near = [
+        _GLUED.findall(line[:_MAX_CHARS]) if shape in glued else () for line, shape in zip(lines, shapes, strict=True)
+    ]
     for name, number in chain.from_iterable(near):
         told.setdefault(name, []).append(float(number))
     counted = {name for name, values in told.items() if counts(values)}
@@ -214,8 +218,8 @@ def _parted(lines: Sequence[str]) -> Sequence[str]:
         return lines
     names = counted | {name for name, values in told.items() if enumerates(values)}
     return [
-        _GLUED.sub(lambda at: f"{at[1]} {at[2]}" if at[1] in names else at[0], line) if glued else line
-        for line, glued in zip(lines, near, strict=True)
+        _GLUED.sub(lambda at: f"{at[1]} {at[2]}" if at[1] in names else at[0], line) if counters else line
+        for line, counters in zip(lines, near, strict=True)
     ]
 
 
