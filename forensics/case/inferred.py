@@ -141,7 +141,7 @@ def _by_its_course(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
     wholes = [raw for raw in told if _is_whole(every, raw)]
     falling = [raw for raw, own in values.items() if _trains(own)]
     lost = [raw for raw, own in values.items() if _is_lost(own)]
-    if not wholes and not falling and len({_first_lost(values[raw]) for raw in lost}) == 1:
+    if not wholes and not falling and len({int(values[raw].is_finite().sum()) for raw in lost}) == 1:
         return {lost[0]: "loss"}  # parts of one that is not printed
     meant = wholes or falling
     return {meant[0]: "loss"} if len(meant) == 1 else {}
@@ -165,10 +165,6 @@ def _sinks(told: Floats) -> bool:
     """Whether the last third lies below the first by a tenth, as no time and no count does."""
     third = len(told) // 3
     return median_of(told[-third:]) <= _SUNK * median_of(told[:third])
-
-
-def _first_lost(values: pl.Series) -> int:
-    return int(values.is_finite().sum())
 
 
 def _is_lost(values: pl.Series) -> bool:

@@ -51,7 +51,7 @@ def playbook(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> tuple[C
         and (not row.nature or nature in row.nature)
         and (not row.of or verdict.cause in row.of)
         and not given.intersection(row.apart)
-        and _is_of(row.kind, verdict.cause)
+        and (not row.kind or is_kind(verdict.cause, row.kind.removeprefix("-")) is not row.kind.startswith("-"))
     )
     return tuple(check for row in rows for check in _walked(row, walk))
 
@@ -63,11 +63,6 @@ def missing(run: Run, verdict: Verdict, checks: Sequence[Check]) -> tuple[Gap, .
     ask = {one.signal: one for one in asked(run)}
     wanted = dict.fromkeys(signal for check in checks for signal in check.signals)
     return tuple(gap for signal in wanted for gap in _gap(ask[signal], known, on, verdict.onset.step))
-
-
-def _is_of(kind: str, cause: str) -> bool:
-    """Whether a cause is of a kind, or of any other where a dash comes before it."""
-    return not kind or is_kind(cause, kind.removeprefix("-")) is not kind.startswith("-")
 
 
 def _walked(row: PlaybookRow, walk: _Walk) -> Iterator[Check]:

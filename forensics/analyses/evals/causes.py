@@ -78,12 +78,7 @@ def _changed(run: Run, fall: Fall) -> list[Unlike]:
             *_others(fall, test.after),
         )
     once = firsts(found, lambda one: (one.family, one.name))
-    return sorted(once, key=lambda one: (_ORDER[one.family], _is_switch(one)))
-
-
-def _is_switch(one: Unlike) -> bool:
-    """Whether a setting is only turned on or off: the number beside it says more."""
-    return {one.base, one.cand} <= {"True", "False", "not set"}
+    return sorted(once, key=lambda one: (_ORDER[one.family], {one.base, one.cand} <= {"True", "False", "not set"}))
 
 
 def _wrong_weights(fall: Fall, after: Row) -> Iterator[Unlike]:

@@ -292,7 +292,7 @@ def _of_message(found: Traceback, rest: str, number: int) -> bool:
         return True
     if not found.message:
         found.message = rest.strip() if found.text.rstrip().endswith(":") else ""
-    elif found.root is None and (quoted := _KNOWN.match(rest.lstrip())) is not None and _quotes(found.message):
+    elif found.root is None and (quoted := _KNOWN.match(rest.lstrip())) is not None and found.message.endswith(":"):
         found.root = (quoted["exc"], (quoted["message"] or "").strip(), found.frame)
     found.quotes = rest.rstrip().endswith(":")
     found.whole = found.whole or stands_for("line_of_another_writer", rest)
@@ -300,11 +300,6 @@ def _of_message(found: Traceback, rest: str, number: int) -> bool:
         found.more.append(rest.strip())
     found.read = number
     return False
-
-
-def _quotes(message: str) -> bool:
-    """Whether the first line of a message announces what it goes on with: `backend='inductor' raised:`."""
-    return message.endswith(":")
 
 
 def ends_of(more: Sequence[str]) -> str:

@@ -102,7 +102,7 @@ def _of_row(columns: Sequence[Column], texts: Sequence[str]) -> Iterator[Family]
     falls = (loss.has_a_course and _halves(loss.values)) or _is_lost(loss)
     if not (_counts(counter, anew=anew) and _is_unnamed(loss.cells[0]) and (falls or (shares and _wavers(loss)))):
         return
-    held_out = any(_is_held_out(cell) for cell in (told[0].cells[0], loss.cells[0]))
+    held_out = any(stands_for("held_out_word", cell.key) for cell in (told[0].cells[0], loss.cells[0]))
     roles = {counter.place: "iter" if anew else "step", loss.place: "eval_loss" if held_out else "loss"}
     if held_out and anew:
         del roles[counter.place]  # batches of an evaluation
@@ -157,10 +157,6 @@ def _begins_anew(values: Sequence[float]) -> bool:
 def _is_unnamed(cell: Slot) -> bool:
     """Whether no name precedes a number, or one that says only on which data."""
     return not cell.key or stands_for("names_a_split_only", cell.key)
-
-
-def _is_held_out(cell: Slot) -> bool:
-    return stands_for("held_out_word", cell.key)
 
 
 def _halves(values: Sequence[float]) -> bool:

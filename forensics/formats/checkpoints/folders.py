@@ -59,17 +59,13 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         raise NotMine("its header is read")
     if name.endswith(_ANYTHING) and not placed:
         raise NotMine("no checkpoint by its name")
-    if found is not None and _is_checkpoint(name, found):
+    if found is not None and (found.has_place or not name.endswith(_SHARED) or _NAMED.match(name) is not None):
         _row(found, out, complete=_complete(name, found, opened))
     out.account(skipped_bytes=opened.size_bytes, reason=WEIGHTS)
 
 
 def _is_text(head: bytes) -> bool:
     return len(head) > 0 and all(byte in _TEXT for byte in head)
-
-
-def _is_checkpoint(name: str, found: Named) -> bool:
-    return found.has_place or not name.endswith(_SHARED) or _NAMED.match(name) is not None
 
 
 def _complete(name: str, found: Named, opened: Opened) -> bool | None:

@@ -91,7 +91,7 @@ def _setting(opened: Opened, out: Out, folder: str, name: str) -> None:
     if opened.size_bytes > _VALUE_BYTES:
         raise NotMine("too long for a value")
     data = opened.span(0, _VALUE_BYTES)
-    if b"\0" in data or _is_odd(data):
+    if b"\0" in data or data.decode("utf-8", "replace").count("\ufffd") > len(data) // 100:
         raise NotMine("no text")
     facts = TrackerFacts()
     value = data.decode("utf-8", "replace").rstrip("\n")
@@ -102,10 +102,6 @@ def _setting(opened: Opened, out: Out, folder: str, name: str) -> None:
     facts.write(out)
     out.format(f"MLflow {folder[:-1]}")
     out.account(read_bytes=opened.size_bytes, records=1)
-
-
-def _is_odd(data: bytes) -> bool:
-    return data.decode("utf-8", "replace").count("\ufffd") > len(data) // 100
 
 
 def _meta(opened: Opened, out: Out) -> None:

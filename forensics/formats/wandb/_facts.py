@@ -124,7 +124,7 @@ class Facts(KeyedFacts):
             if name == "versions wandb":
                 self._writer(value)
             elif value != "":
-                self.put(family, key, _base_name(str(value)) if key == "program" else value)
+                self.put(family, key, str(value).replace("\\", "/").rsplit("/", 1)[-1] if key == "program" else value)
 
     def environment(self, data: bytes, at: int, end: int) -> None:
         """Note an environment record, without user, mail and folders."""
@@ -181,7 +181,3 @@ def without_secrets(arguments: list[str]) -> list[str]:
             kept.append(f"{found[1]}={HIDDEN}" if found and found[2] else without_forms(argument))
         hide = found is not None and found[2] is None
     return kept
-
-
-def _base_name(path: str) -> str:
-    return path.replace("\\", "/").rsplit("/", 1)[-1]

@@ -129,15 +129,11 @@ def unmasked(stored: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return turned >> np.uint32(17) | turned << np.uint32(15)
 
 
-def _inverted_head(data: bytes) -> bytes:
-    return (int.from_bytes(data[:4], "little") ^ _ONES).to_bytes(4, "little") + data[4:]
-
-
 def crc32c(data: bytes) -> int:
     """CRC-32C of `data` (RFC 3720, appendix B.4: 32 bytes of zeros give 0x8A9136AA)."""
     if len(data) <= _SHORT_BYTES:
         return _serial(data, _ONES) ^ _ONES
-    return _long(_inverted_head(data)) ^ _ONES
+    return _long((int.from_bytes(data[:4], "little") ^ _ONES).to_bytes(4, "little") + data[4:]) ^ _ONES
 
 
 def masked(crc: int) -> int:

@@ -68,7 +68,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         raise InputError(message) from error
     refused = dict(shape.refused)
     if table.history:
-        table = replace(table, null_padded=_has_nulls(table))
+        table = replace(table, null_padded=any(series.null_count() for _, _, series in _slices(table, {})))
     for part in _parts(table, refused, opened, out):
         out.rows("metrics", part)
     for name, why in refused.items():
@@ -164,10 +164,6 @@ def _cells(
             yield from _cells(data, (column,), offset, rows, refused)
     else:
         yield from zip(sound, frame, strict=True)
-
-
-def _has_nulls(table: _Table) -> bool:
-    return any(series.null_count() for _, _, series in _slices(table, {}))
 
 
 def _numbers(series: pl.Series) -> pl.Series | None:
