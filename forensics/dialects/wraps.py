@@ -32,9 +32,7 @@ def opened(data: bytes) -> bytes:
     An object with numbers of its own, as a record of metrics, stays as it is. Newlines in a text become carriage
     returns, so the line keeps its number.
     """
-    if _HOLDS.search(data) is None:
-        return data
-    return b"\n".join(map(_line, data.split(b"\n")))
+    return data if _HOLDS.search(data) is None else b"\n".join(map(_line, data.split(b"\n")))
 
 
 def _line(line: bytes) -> bytes:

@@ -165,9 +165,7 @@ def seen_before(past: Iterable[Past], now: Past) -> SeenBefore | None:
     if not now.root:
         return None
     ends = {one.run: one.ended_ns for one in past if one.root == now.root and now.run != one.run and now.key != one.key}
-    if not ends:
-        return None
-    return SeenBefore(len(ends), min(ends.values()), max(ends.values()))
+    return None if not ends else SeenBefore(len(ends), min(ends.values()), max(ends.values()))
 
 
 # A history by failure: runs that failed for the same reason are together, the newest failure first.

@@ -29,9 +29,7 @@ EARLIEST = -(1 << 62)
 def higher_is_better(*rows: Row) -> bool | None:
     """Direction of a metric: as a file says, else by its name; None where neither tells."""
     told = next((r["higher_is_better"] for r in rows if r.get("higher_is_better") is not None), None)
-    if told is not None:
-        return bool(told)
-    return is_higher_better(str(rows[0]["metric"]))
+    return bool(told) if told is not None else is_higher_better(str(rows[0]["metric"]))
 
 
 def scale_of(*rows: Row) -> float:

@@ -144,9 +144,7 @@ def _proof_of_update(run: Run, found: NanOnset) -> str:
     if found.clean_step is None:
         return ""
     norms = found.rows.filter((pl.col("role") == "grad_norm") & (pl.col("at") == found.clean_step))
-    if len(norms) and not norms["bad"].any():
-        return _FINITE_NORM
-    return _skips(run, found, "gradient")
+    return _FINITE_NORM if len(norms) and not norms["bad"].any() else _skips(run, found, "gradient")
 
 
 class Skip(Struct, frozen=True):

@@ -79,9 +79,7 @@ class Clock:
     def name(self) -> str:
         """Give the name as it was printed; a time between records is that, whatever metric the records hold."""
         first = self.row(0)
-        if self.form in _UNNAMED:
-            return _UNNAMED[self.form]
-        return str(first["raw_name"] or first["name"])
+        return _UNNAMED[self.form] if self.form in _UNNAMED else str(first["raw_name"] or first["name"])
 
     def row(self, index: int) -> dict[str, Any]:
         """Give the metric row of a record, with its columns here."""
@@ -122,9 +120,7 @@ class Clock:
         if alike.sum() > explained.sum():
             return self
         rows = self.rows.filter(~as_column(explained))
-        if 2 * rows.height < self.rows.height:
-            return self
-        return replace(self, rows=rows)
+        return self if 2 * rows.height < self.rows.height else replace(self, rows=rows)
 
 
 @derived

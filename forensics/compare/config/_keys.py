@@ -63,9 +63,7 @@ def concept_of(key: str) -> Concept | None:
     for concept, pattern in concepts():
         if pattern.fullmatch(key):
             return concept
-    if _is_noise(key, "last"):
-        return None
-    return _by_words(key)
+    return None if _is_noise(key, "last") else _by_words(key)
 
 
 def _by_words(key: str) -> Concept:

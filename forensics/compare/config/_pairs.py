@@ -88,9 +88,7 @@ def _differing(a: list[Entry], b: list[Entry]) -> Pair | None:
             if not same(mine[-1].value, theirs[-1].value):
                 return Pair(mine[-1], theirs[-1])
         return None
-    if any(same(x.value, y.value) for x in a for y in b):
-        return None
-    return Pair(a[-1], b[-1])
+    return None if any(same(x.value, y.value) for x in a for y in b) else Pair(a[-1], b[-1])
 
 
 def _file(entry: Entry) -> str:

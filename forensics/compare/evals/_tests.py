@@ -59,9 +59,7 @@ def paired(base: Floats, cand: Floats) -> Tested:
 def mcnemar(fell: int, rose: int) -> float:
     """Give the exact two-sided p of McNemar's test."""
     n, k = fell + rose, min(fell, rose)
-    if n == 0:
-        return 1.0
-    return min(1.0, 2 * _binomial_up_to(k, n))
+    return 1.0 if n == 0 else min(1.0, 2 * _binomial_up_to(k, n))
 
 
 def by_errors(delta: float, base_se: float, cand_se: float) -> Tested | None:

@@ -119,9 +119,7 @@ def _open(levels: list[_Level], word: str) -> _Level:
 
 
 def _name(level: _Level) -> str:
-    if level.key is not None:
-        return level.key
-    return str(level.index)
+    return level.key if level.key is not None else str(level.index)
 
 
 def _settled(level: _Level) -> Iterator[Leaf]:
