@@ -20,8 +20,7 @@ _KINDS: dict[Severity, Literal["failure", "skipped", ""]] = {
 
 def render_many(reports: Sequence[Report]) -> Iterator[str]:
     """Write several reports as one document: one suite for each run."""
-    yield HEAD
-    yield "<testsuites>"
+    yield from (HEAD, "<testsuites>")
     for report in reports:
         yield from suite(report)
     yield "</testsuites>"

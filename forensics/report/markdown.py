@@ -23,8 +23,7 @@ def render_many(reports: Sequence[Report]) -> Iterator[str]:
 
 def _fleet(reports: Sequence[Report]) -> Iterator[str]:
     yield f"## {_many.tally(reports)}"
-    yield ""
-    yield from markdown_table(_many.SHAPE_HEAD, (row.cells for row in _many.by_shape(reports)))
+    yield from ("", *markdown_table(_many.SHAPE_HEAD, (row.cells for row in _many.by_shape(reports))))
     if failures := [g for g in _many.groups(reports) if g.seen.runs]:
         yield ""
         head = ("fingerprint", "runs", "first seen", "last seen", "headline")
@@ -61,10 +60,7 @@ def _page(report: Report) -> Iterator[str]:
     verdict = report.verdict
     shape = f" ({verdict.shape.value})" if verdict.shape else ""
     yield f"## {verdict.outcome.value.replace('_', ' ').capitalize()}{shape}"
-    yield ""
-    yield for_markdown(verdict.headline)
-    yield ""
-    yield from markdown_facts(_facts(report))
+    yield from ("", for_markdown(verdict.headline), "", *markdown_facts(_facts(report)))
     yield from _list("Fix", say.fixes(report))
     if verdict.restart is not None and verdict.restart.command is not None:
         yield from _list("Restart with", (verdict.restart.command,))
@@ -105,20 +101,16 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
 def _proof(finding: Finding | None) -> Iterator[str]:
     if finding is None:
         return
-    yield ""
-    yield "### Evidence"
+    yield from ("", "### Evidence")
     if finding.because:
-        yield ""
-        yield for_markdown(finding.because)
+        yield from ("", for_markdown(finding.because))
     yield from markdown_proof(finding.evidence[:_EVIDENCE_SHOWN])
 
 
 def _list(title: str, items: tuple[str, ...], *, ordered: bool = False) -> Iterator[str]:
     if not items:
         return
-    yield ""
-    yield f"### {title}"
-    yield ""
+    yield from ("", f"### {title}", "")
     for index, item in enumerate(items, 1):
         yield f"{f'{index}.' if ordered else '-'} {for_markdown(item)}"
 

@@ -120,8 +120,7 @@ def render(report: Report, style: Style = PLAIN) -> Iterator[str]:
     tight = _page(report, style, _ROOMS[-1])
     yield from next((page for page in pages if len(page) <= MOST_LINES or style.verbose), tight)
     if style.checklist or style.verbose:
-        yield ""
-        yield from _checklist(report, style)
+        yield from ("", *_checklist(report, style))
     if style.verbose:
         yield from _everything(report, style)
 

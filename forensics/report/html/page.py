@@ -66,8 +66,7 @@ def _one(report: Report, prefix: str, level: str, *, brief: bool = False) -> Mar
 
 
 def _page(title: str, body: Markup, scripts: tuple[str, ...] = ()) -> Iterator[str]:
-    yield "<!doctype html>"
-    yield '<html lang="en">'
+    yield from ("<!doctype html>", '<html lang="en">')
     yield tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -80,8 +79,7 @@ def _page(title: str, body: Markup, scripts: tuple[str, ...] = ()) -> Iterator[s
     said = f"Written by forensics {tool()['version']}. Nothing on this page is loaded from elsewhere."
     skip = tag("a", "Skip to the verdict", class_="skip", href="#main")
     foot = tag("footer", tag("p", said, class_="soft"))
-    yield tag("body", skip, tag("main", body, id="main"), foot, *map(script, scripts))
-    yield "</html>"
+    yield from (tag("body", skip, tag("main", body, id="main"), foot, *map(script, scripts)), "</html>")
 
 
 def _policy(scripts: tuple[str, ...]) -> str:

@@ -121,8 +121,7 @@ def formats(found: Registry, form: str, style: Style = PLAIN) -> Iterator[str]:
         return
     if form == "markdown":
         rows = ((i.name, _cell(_globs(i)), ", ".join(i.emits)) for i in ingesters)
-        yield from markdown_table(("format", "files", "gives"), rows)
-        yield ""
+        yield from (*markdown_table(("format", "files", "gives"), rows), "")
         yield from markdown_table(("dialect", "trainer"), ((d.name, _cell(d.title)) for d in dialects))
         return
     yield style.paint("Formats", "bold")

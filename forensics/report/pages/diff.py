@@ -74,8 +74,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
 
 def _markdown(page: Page) -> Iterator[str]:
     diff = page.diff
-    yield f"## Comparison: {diff.answer.value.replace('_', ' ')}"
-    yield ""
+    yield from (f"## Comparison: {diff.answer.value.replace('_', ' ')}", "")
     for base in diff.bases:
         yield f"- base: {for_markdown(base)}"
     yield f"- candidate: {for_markdown(diff.cand)}"
@@ -89,11 +88,9 @@ def _section_lines(section: Section) -> Iterator[str]:
     if section.facts:
         yield from ("", *markdown_facts(section.facts))
     if section.notes:
-        yield ""
-        yield from (f"- {for_markdown(note)}" for note in section.notes)
+        yield from ("", *(f"- {for_markdown(note)}" for note in section.notes))
     if section.evidence:
-        yield ""
-        yield from (f"- {for_markdown(e.place)}: {for_markdown(e.quote)}" for e in section.evidence)
+        yield from ("", *(f"- {for_markdown(e.place)}: {for_markdown(e.quote)}" for e in section.evidence))
 
 
 # A comparison as JUnit XML: one test case per section; a regression fails, an inconclusive one is skipped.

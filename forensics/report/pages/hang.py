@@ -148,14 +148,11 @@ def _tree(page: Page, style: Style) -> Iterator[str]:
 
 def _markdown(page: Page) -> Iterator[str]:
     yield f"## Hang: {_word(page).lower()}"
-    yield ""
-    yield from markdown_facts((("run", page.run), *_facts(page)))
-    yield ""
+    yield from ("", *markdown_facts((("run", page.run), *_facts(page))), "")
     rows = ((ranks, for_markdown(_rank_words(state), cell=True)) for ranks, state in _ranks(page)[:_RANKS])
     yield from markdown_table(("ranks", "state"), rows)
     for evidence in page.hang.evidence[:_EVIDENCE]:
-        yield ""
-        yield f"- {for_markdown(evidence.place)}: {for_markdown(evidence.quote.strip()[:200])}"
+        yield from ("", f"- {for_markdown(evidence.place)}: {for_markdown(evidence.quote.strip()[:200])}")
 
 
 LAYOUT = Layout("forensics.hang/1", _fields, _text, _markdown)

@@ -266,9 +266,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
         yield whole(label, name, style)
     for table in _tables(page):
         if table.rows:
-            yield ""
-            yield style.paint(table.title.upper(), "bold")
-            yield from _laid(table, style)
+            yield from ("", style.paint(table.title.upper(), "bold"), *_laid(table, style))
     notes = list(_notes(page.profile))
     if notes:
         yield ""
@@ -292,18 +290,14 @@ def _markdown(page: Page) -> Iterator[str]:
     word, words = _headline(page)
     yield f"## {word.capitalize()}: {words}"
     for label, name in _names(page):
-        yield ""
-        yield f"{label} {for_markdown(name)}"
+        yield from ("", f"{label} {for_markdown(name)}")
     for table in _tables(page):
         if table.rows:
-            yield ""
-            yield f"### {table.title}"
-            yield ""
+            yield from ("", f"### {table.title}", "")
             rows = ((*row[:-1], for_markdown(row[-1], cell=True)) for row in table.rows)
             yield from markdown_table(table.head, rows, numbers=len(table.head) - 1)
     for label, text in _notes(page.profile):
-        yield ""
-        yield f"**{label}**: {for_markdown(text)}"
+        yield from ("", f"**{label}**: {for_markdown(text)}")
 
 
 LAYOUT = Layout("forensics.kernels/1", _fields, _text, _markdown)

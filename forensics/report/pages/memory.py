@@ -233,8 +233,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
     yield f"{style.paint(word, 'bold', _PAINTS[word])}  {printable(memory.run)}{against}"
     yield from style.field("", _WORDS[word], "bold")
     for title, table in _tables(memory):
-        yield ""
-        yield style.paint(title, "dim")
+        yield from ("", style.paint(title, "dim"))
         shown = table if style.verbose else table.head(_SHOWN)
         yield from _lines(shown, style.width)
         if len(shown.cells) < len(table.cells):
@@ -246,12 +245,9 @@ def _text(page: Page, style: Style) -> Iterator[str]:
 def _markdown(page: Page) -> Iterator[str]:
     memory = page.memory
     yield f"## Memory: {answer(memory).lower()}"
-    yield ""
-    yield f"{for_markdown(memory.run)}: {_WORDS[answer(memory)]}"
+    yield from ("", f"{for_markdown(memory.run)}: {_WORDS[answer(memory)]}")
     for title, table in _tables(memory):
-        yield ""
-        yield f"### {title.capitalize()}"
-        yield ""
+        yield from ("", f"### {title.capitalize()}", "")
         cells = ([for_markdown(cell, cell=True) if cell else "" for cell in row] for row in table.head(_SHOWN).cells)
         yield from markdown_table(table.heads, cells)
 

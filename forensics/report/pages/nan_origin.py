@@ -88,10 +88,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
 
 def _markdown(page: Page) -> Iterator[str]:
     yield f"## NaN origin: {page.origin.kind}"
-    yield ""
-    yield kind_of(page.origin)[1]
-    yield ""
-    yield from markdown_facts((("run", page.run), *_facts(page)))
+    yield from ("", kind_of(page.origin)[1], "", *markdown_facts((("run", page.run), *_facts(page))))
     yield from markdown_proof(page.origin.evidence[:_EVIDENCE_SHOWN])
 
 

@@ -70,8 +70,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
 def _markdown(page: Page) -> Iterator[str]:
     word, _ = _WORDS[page.verdict.restart.decision if page.verdict.restart is not None else ""]
     yield f"## Restart: {word.lower()}"
-    yield ""
-    yield from markdown_facts((("run", page.run), *_facts(page)))
+    yield from ("", *markdown_facts((("run", page.run), *_facts(page))))
 
 
 LAYOUT = Layout("forensics.restart/1", _fields, _text, _markdown)
