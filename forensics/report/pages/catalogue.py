@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import typing
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
 from typing import Any
@@ -29,10 +30,8 @@ def thresholds(rule: Rule) -> tuple[tuple[str, str, Any], ...]:
     if rule.config is None:
         return ()
     default = rule.config()
-    kinds = {
-        name: kind for base in reversed(rule.config.__mro__) for name, kind in inspect.get_annotations(base).items()
-    }
-    return tuple((name, str(kinds[name]), getattr(default, name)) for name in field_names(default))
+    known = typing.get_type_hints(rule.config)
+    return tuple((name, inspect.formatannotation(known[name]), getattr(default, name)) for name in field_names(default))
 
 
 def sentence(doc: str) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from msgspec import defstruct
 
 from forensics.declared import named
 from forensics.model import Causal, Confidence, Evidence, EvidenceRole, Finding, Onset, Severity, Shape
 from forensics.registry import Rule, load, rule
+from forensics.report.pages.catalogue import thresholds
 from forensics.rules._errors import short
 from forensics.rules.kit import onset_at, proof, times
 from forensics.store.run import Run
@@ -136,6 +138,13 @@ def with_thresholds(_run: Run, cfg: Thresholds) -> Iterator[Finding]:
 def test_the_thresholds_of_a_rule_are_the_class_of_its_second_parameter() -> None:
     assert (with_thresholds.id, with_thresholds.config, declared.config) == ("LRN902", Thresholds, None)
     assert [one.because for one in with_thresholds(Run("empty"), Thresholds(9))] == ["9"]
+
+
+def test_types_of_thresholds_read_alike_whether_annotations_are_text_or_values() -> None:
+    kinds = [("share", float, 0.5), ("names", tuple[str, ...], ())]
+    by_value = replace(with_thresholds, config=defstruct("Limits", kinds, frozen=True))
+    assert [told[:2] for told in thresholds(by_value)] == [("share", "float"), ("names", "tuple[str, ...]")]
+    assert thresholds(with_thresholds) == (("records", "int", 3),)
 
 
 @rule("LRN903 of-something", about=lambda run: run.name or None, needs=("metrics",), severity="info", confidence="low")
