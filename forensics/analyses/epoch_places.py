@@ -43,10 +43,7 @@ def same_place(epochs: Floats, begins: np.ndarray) -> np.ndarray:
 
 
 def _with_places(epochs: Floats) -> Floats:
-    """Epochs of whole numbers with a fraction: the place of each record among those of its epoch, in print order.
-
-    The longest epoch is a whole one; each is printed in one stretch, or the numbers stay as they are.
-    """
+    """Epochs of whole numbers with a fraction: the place of each record among those of its epoch, in print order."""
     known = epochs[np.isfinite(epochs)]
     if len(known) < len(epochs) or (known != np.floor(known)).any():
         return epochs

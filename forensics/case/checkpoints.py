@@ -148,10 +148,7 @@ def _counts(steps: Mapping[int, int]) -> Mapping[int, int]:
 
 
 def _count_epochs(run: Run, numbers: Sequence[int], scale: EpochScale) -> bool:
-    """Whether bare numbers of checkpoints are epochs: one after the other, and no more than the run had.
-
-    A run of so few steps that its numbers could be these would not have reached the last of these epochs.
-    """
+    """Whether bare numbers of checkpoints are epochs: one after the other, and no more than the run had."""
     if len(numbers) < 2 or scale.steps < _STEPS_OF_EPOCH or numbers[-1] - numbers[0] != len(numbers) - 1:
         return False
     last = metric_records(run).select(at().max()).collect().item()
@@ -174,10 +171,7 @@ def _is_cut(told: pl.DataFrame) -> pl.Expr:
 
 
 def _ruined(run: Run, paths: Sequence[str | None]) -> pl.Series:
-    """Whether an error that stands names a checkpoint or a file in it: it could not be read, or not be written.
-
-    One that speaks of a damaged file and names none means the file that its process says it loads.
-    """
+    """Whether an error that stands names a checkpoint or a file in it: it could not be read, or not be written."""
     said = [f"{f.message}\n{f.quote}\n{_loading(run, f)}" for f in standing(run)] if any(paths) else []
     return pl.Series([bool(path) and any(_names(text, path) for text in said) for path in paths], dtype=pl.Boolean)
 

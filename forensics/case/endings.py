@@ -127,10 +127,7 @@ _WAY = 10
 
 
 def _schedule_is_over(run: Run) -> bool:
-    """Whether the learning rate reached the end of a decay with the last step: such a schedule is as long as its plan.
-
-    One that stayed at its end had reached it before, and training went on without one.
-    """
+    """Whether the learning rate reached the end of a decay with the last step: a schedule is as long as its plan."""
     for curve in curves(run, "lr"):
         if len(curve) <= _WAY or curve.step(-1) != _steps(run)[1] or curve.ends_nonfinite:
             continue

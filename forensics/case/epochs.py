@@ -108,10 +108,7 @@ def _below_heads(run: Run) -> pl.DataFrame:
 
 @derived
 def _ends(run: Run) -> pl.DataFrame:
-    """The last step of each epoch (columns `source`, `epoch`, `at`), and the steps since the epoch before (`slope`).
-
-    The newest epoch has no slope: its end is not known.
-    """
+    """The last step of each epoch (columns `source`, `epoch`, `at`), and the steps since the epoch before (`slope`)."""
     records = pl.concat([_told(run).collect(), _below_heads(run).select("source", "epoch", "at")])
     ends = records.filter(pl.col("epoch").is_finite()).group_by("source", "epoch").agg(pl.col("at").max())
     since = (pl.col("at").diff() / pl.col("epoch").diff()).over("source")

@@ -188,10 +188,7 @@ def _trains(values: pl.Series) -> bool:
 
 
 def _losses(known: set[str], unknown: list[str]) -> list[str]:
-    """Names that a loss may have, whether of training or held out; a function such as `mse` where nothing says loss.
-
-    Beside a loss it is a score of the model, and beside a reward it may be a price that the policy pays.
-    """
+    """Names that a loss may have, whether of training or held out; a function such as `mse` where nothing says loss."""
     losses = [raw for raw in unknown if stands_for("whole_loss", raw) and not stands_for("part_of_loss", raw)]
     own = (name for name in known if not stands_for("held_out_word", name))
     if losses or any(stands_for("of_loss", name) or stands_for("of_reward", name) for name in own):

@@ -148,10 +148,7 @@ def app(named: str = "") -> typer.Typer:
 
 
 def _check(args: list[str]) -> None:
-    """Refuse what no path, name or number can be: an unset variable must not mean the working folder.
-
-    Raises `UsageError` for an argument that is empty, or that holds a zero byte.
-    """
+    """Refuse what no path, name or number can be: an unset variable must not mean the working folder."""
     for before, arg in zip(["", *args], args, strict=False):
         option, equals, value = arg.partition("=")
         if not arg or (equals and not value and option.startswith("--")):

@@ -94,10 +94,7 @@ def _loads_slowly(data: bytes) -> object:
 
 
 def _peel(brackets: bytes, limit: int) -> tuple[bytes, bool]:
-    """Take the innermost pairs away, one level a round: what is left, and whether `limit` levels did not suffice.
-
-    Brackets that do not pair up stop the rounds early; they are no document, and the readers refuse them.
-    """
+    """Take the innermost pairs away, one level a round: what is left, and whether `limit` levels did not suffice."""
     for _ in range(limit):
         fewer = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if len(fewer) == len(brackets):

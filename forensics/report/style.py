@@ -50,10 +50,7 @@ class Style(Struct, frozen=True):
 
 
 def _cut(rows: Sequence[str], width: int) -> list[str]:
-    """Cut the last row behind a clause where it has one that ends late enough, else between words.
-
-    Half a `file:line` would be a wrong one, and half a clause is none.
-    """
+    """Cut the last row behind a clause where it has one that ends late enough, else between words."""
     *kept, last = rows
     least = _LEAST_KEPT * width * len(rows) - sum(map(len, kept))
     ends = [end.start() for end in _CLAUSE_END.finditer(last) if end.start() >= least]

@@ -380,10 +380,7 @@ def _even(steps: tuple[Step, ...], n: int) -> bool:
 
 
 def _if_resolved(form: Form, y: Floats, line: Floats, scale: _Scale) -> Form:
-    """Take back a shape that the printed digits cannot carry: all of the change is rounding, or is within one unit.
-
-    A step of two units and more is more than rounding; a slope that moves half a unit per sample leaves no treads.
-    """
+    """Take back a shape that the printed digits cannot carry: all of the change is rounding, or is within one unit."""
     unit = scale.printed
     if unit <= 0 or form.kind == "plateau":
         return form

@@ -118,10 +118,7 @@ def _as_forgetting(drawn: pl.DataFrame) -> pl.DataFrame | None:
 
 
 def _is_restless(since_begin: tuple[pl.DataFrame, float], forgetting: pl.DataFrame) -> bool:
-    """Whether times swing from draw to draw as means of the other kind would not have them, beyond what rounding does.
-
-    Seconds since a bar began tell the two kinds of mean apart where the pace changed only.
-    """
+    """Whether times swing from draw to draw beyond rounding, as means of the other kind would not have them."""
     timed, unit = since_begin
     if timed.is_empty():
         return False

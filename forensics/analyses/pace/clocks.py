@@ -246,10 +246,7 @@ def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place, table: Packe
 
 
 def _paced(rows: pl.DataFrame, pace: Floats, within: Flags | None = None) -> pl.DataFrame:
-    """Rows with the step before as `lo` and their `pace`: those behind another one that took time, by steps that rise.
-
-    `within` says which others are left out; it is, as `pace`, of the rows behind the first one.
-    """
+    """Rows with the step before as `lo` and their `pace`: those behind another that took time, by steps that rise."""
     counts = rows["at"].to_numpy()
     wanted = (counts[1:] > counts[:-1]) & (pace > 0) & np.isfinite(pace)
     wanted = wanted if within is None else wanted & within

@@ -160,10 +160,7 @@ def _known(run: Run) -> pl.DataFrame:
 
 
 def _quantities(names: pl.DataFrame) -> pl.DataFrame:
-    """Names of training metrics with `plain`, their `quantity` or null, and whether they are a `mark`.
-
-    The printed name decides; one that no row knows is looked up by its canonical name.
-    """
+    """Names of training metrics with `plain`, their `quantity` or null, and whether they are a `mark`."""
     english = pl.col("printed").map_elements(in_english, pl.String)
     plain = english.str.to_lowercase().str.replace_all("[ _]+", "_").str.replace(_PREFIX, "")
     named = names.with_columns(plain=plain).drop_nulls("plain")

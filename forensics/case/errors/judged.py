@@ -39,10 +39,7 @@ def judged(run: Run) -> tuple[Failure, ...]:
 
 
 def _events(run: Run) -> pl.DataFrame:
-    """Events that may be errors, in order, each with the last time that its source had printed.
-
-    Of two events of one line the catalogue's comes first: a dialect's own (`kempnerforge.nan`) knows less.
-    """
+    """Events that may be errors, in order, each with the last time that its source had printed."""
     raised = pl.col("code").is_in(["traceback", *telling("exception")])
     read = pl.col("code").is_in([*telling("rank_of_block"), *final()]) | pl.col("code").str.ends_with(EXIT_RECORD)
     trackers_own = pl.col("source").str.contains(words_for("log_of_a_tracker")) & raised

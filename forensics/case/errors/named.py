@@ -110,10 +110,7 @@ def _told(run: Run) -> pl.DataFrame:
 
 
 def _in_turn(run: Run, told: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Give the processes that nothing else names by their order: a launcher starts its workers by rank, one by one.
-
-    They are those that it ended while they lived, or of which a dump has the stack, where there is one for each rank.
-    """
+    """Give the processes that nothing else names by their order: a launcher starts its workers by rank, one by one."""
     size = highest_rank(run) + 1
     rows = run.scan("events").filter(pl.col("code").is_in([*telling("ended_alive"), _DUMPED])).select("code", "attrs")
     named: dict[str, set[int]] = {}

@@ -267,10 +267,7 @@ def _left(curve: EvalCurve, best: int, cfg: ScoreFalls) -> int:
 
 
 def _gained(curve: EvalCurve, step: int, cfg: ScoreFalls) -> bool:
-    """Whether a score is higher at its end than it ever was up to a step, by a share of its size and its noise.
-
-    So is the score of a task that came later.
-    """
+    """Whether a score is higher at its end than it ever was up to a step, by a share of its size and its noise."""
     before = curve.values[curve.steps <= step]
     end = float(curve.values[-cfg.last :].min())
     if not len(before):

@@ -48,10 +48,7 @@ def signal_death(run: Run) -> Findings:
 
 
 def _placed(found: Sequence[Failure]) -> Failure:
-    """Give the first death, preferring the one of the same kind that names its rank, in its words or by its file.
-
-    A launcher prints its root cause last.
-    """
+    """Give the first death, preferring the one of the same kind that names its rank, in its words or by its file."""
     same = [f for f in found if f.cause == found[0].cause]
     block = next((f for f in reversed(same) if f.rank is not None and _BLOCK.match(f.quote)), None)
     if block is not None:

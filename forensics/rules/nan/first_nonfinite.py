@@ -75,10 +75,7 @@ def _stopped(run: Run, found: NanOnset) -> str:
 
 
 def _causal(run: Run, found: NanOnset) -> Causal:
-    """A detector only says when, so that the operation which the same line names is nearer to the cause.
-
-    So is a token id outside of the vocabulary in a batch up to the first bad step.
-    """
+    """A detector only says when, so that the operation which the same line names is nearer to the cause."""
     if found.status is not Status.FAILED:
         return Causal.CONTEXT
     outside = tokens_outside(run)

@@ -236,10 +236,7 @@ def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
 
 
 def _while_it_trained(run: Run, one: Series) -> float | None:
-    """The rise of a device between the first and the last loss, by the clock; None where no clock tells.
-
-    A device is empty before a job has begun, and another job may follow it.
-    """
+    """The rise of a device between the first and the last loss, by the clock; None where no clock tells."""
     losses = metric_rows(run, pl.col("name") == "loss").select(pl.col("t_ns"))
     began, ended = (
         losses.select(pl.col("t_ns").min().alias("began"), pl.col("t_ns").max().alias("ended")).collect().row(0)

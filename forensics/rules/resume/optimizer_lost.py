@@ -150,10 +150,7 @@ def _older(seen: Around, boundary: Boundary, level: float) -> int | None:
 
 
 def _decay(seen: Around, cfg: Jump) -> float:
-    """How far the loss falls after the restart beyond what it would have fallen anyway.
-
-    Where the steps were done twice that is known; else it goes on as before: nearly a line over the logarithm of steps.
-    """
+    """How far the loss falls after the restart beyond what it would have fallen anyway."""
     pairs = paired(seen)
     if pairs.height >= cfg.after:
         return _fall(pairs.head(3 * cfg.after), "delta")[0]

@@ -144,10 +144,7 @@ _PART, _MORE = 0.5, 1.5
 
 
 def _waits(run: Run, one: Paced, change: Change) -> Rise | None:
-    """Give the wait for data where its rise makes most of the rise of the steps.
-
-    Beside a rate of samples no step has a length: there the wait must have grown by a larger factor than all.
-    """
+    """Give the wait for data where its rise makes most of the rise of the steps."""
     rise = data_rise(run, one.at(change.first), one.clock.rank)
     if rise is None:
         return None

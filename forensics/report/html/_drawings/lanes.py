@@ -55,10 +55,7 @@ def _dot(figure: Lanes, index: int, at: float) -> Markup:
 
 
 def _apart(figure: Lanes, x: Scale) -> list[float]:
-    """Places of the moments: at their time, but in one lane never closer than a dot; from the right edge pushed back.
-
-    Moments without a time are left of the axis.
-    """
+    """Places of the moments: at their time, in one lane never closer than a dot, pushed back from the right edge."""
     places = [0.0 if m.at_s is None else x.at(m.at_s) for m in figure.moments]
     for lane in figure.lanes:
         own = [i for i, m in enumerate(figure.moments) if m.lane == lane]
