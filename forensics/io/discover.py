@@ -25,7 +25,7 @@ _LFS = b"version https://git-lfs.github.com/spec/"
 _LFS_BYTES = range(len(_LFS), 1025)
 _RANK = lazily(r"(?:^|[^a-z0-9])(?:global|local|world)?[_-]?rank[_=.-]?(\d{1,6})(?![0-9])", re.IGNORECASE)
 _BEFORE = lazily(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
-_ATTEMPT = lazily(r"(?:attempt|restart|retry)[_-]?(\d{1,6})", re.IGNORECASE)
+_ATTEMPT = lazily(r"(?:attempt|re-?start|re-?try|try|resume|requeue)[_-]?(\d{1,6})", re.IGNORECASE)
 _LOCAL = lazily(r"\d{1,6}")
 _LOG = lazily(r"[^.]*|.*\.(?:log|txt|out|err|std(?:out|err))", re.IGNORECASE)
 _HEAD_BYTES = 4096
