@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from forensics.case.progress import ledger
 from forensics.case.series import keys_of, metric_records, metric_rows
+from forensics.case.steps import at
 from forensics.knowledge.errors import telling
 from forensics.knowledge.paths import whose
 from forensics.stats.spread import median_of
@@ -115,14 +116,30 @@ def _bars(run: Run) -> Mapping[str, tuple[_Counts, _Counts]]:
 
 @derived
 def openings(run: Run) -> Mapping[str, Start]:
-    """Give what the first process of a source says that it loaded, where it says so before it does anything."""
-    signs = _signs(run).filter(pl.col("code").is_in([_RESUMED, *telling("resumed")]))
-    done = _activity(run)
+    """Give what the first process of a source says that it loaded, where it says so before it does anything.
+
+    A state that was loaded is that of an earlier process where no record of the source is of a step before it: whose
+    steps begin below has loaded the weights of another training.
+    """
+    signs = _signs(run).filter(pl.col("code").is_in([_RESUMED, *telling("resumed"), *telling("loaded")]))
+    done, lowest = _activity(run), _lowest_steps(run)
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in signs.iter_rows(named=True):
-        if not done.get(row["source"], _NOTHING).before(row["seq"]):
-            found.setdefault(row["source"], []).append(row)
+        source, step = row["source"], row["step"]
+        goes_on = row["code"] in _strong() or (step is not None and 0 < step <= lowest.get(source, step))
+        if goes_on and not done.get(source, _NOTHING).before(row["seq"]):
+            found.setdefault(source, []).append(row)
     return {source: _start(rows) for source, rows in found.items()}
+
+
+@derived
+def _lowest_steps(run: Run) -> Mapping[str, int]:
+    """The lowest step of the records of each source that says that it loaded a state."""
+    told = _signs(run).filter(pl.col("code").is_in([*telling("loaded")]) & (pl.col("step") > 0))["source"].unique()
+    if told.is_empty():
+        return {}
+    rows = metric_records(run).select("source", at=at()).filter(pl.col("source").is_in(sorted(told)))
+    return dict(rows.group_by("source").agg(pl.col("at").min()).drop_nulls().collect().iter_rows())
 
 
 class _Done(Struct, frozen=True):
