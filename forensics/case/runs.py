@@ -20,6 +20,8 @@ from itertools import combinations
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.end_markers import ends_of
+from forensics.case.processes.launches import launches
 from forensics.case.processes.lives import Life, boundaries, lives
 from forensics.case.series import metric_names
 from forensics.case.tracked_runs import Tracked, own_frames, tracked
@@ -247,7 +249,24 @@ def _are_runs(
     started = all(
         is_run(name) or any(_from_start(life) for source in own[name] for life in trained[source]) for name in groups
     )
-    return started and not _joined(run, own) and not _are_ranks(own, trained)
+    return started and not _joined(run, own) and not _are_ranks(own, trained) and not _in_turn(run, own)
+
+
+def _in_turn(run: Run, own: Mapping[str, set[str]]) -> bool:
+    """Whether each folder was begun when the one before it had died, with the same settings: attempts of one run."""
+    number = launches(run)
+    tried = {name: {number[source] for source in sources if source in number} for name, sources in own.items()}
+    apart = all(len(numbers) == 1 for numbers in tried.values()) and len(set[int]().union(*tried.values())) == len(own)
+    finished = {number.get(source) for source in ends_of(run)["source"]}
+    if not apart or not finished <= {max(number.values()), None}:
+        return False
+    homes = {source.rpartition("/")[0]: name for name, sources in own.items() for source in sources}
+    said = {name: set[tuple[str, str]]() for name in own}
+    facts = run.scan("facts").filter(pl.col("family") == "config").select("source", "key", "value").collect()
+    for source, key, value in facts.iter_rows():
+        if (name := homes.get(source.rpartition("/")[0])) is not None:
+            said[name].add((key, value))
+    return len({frozenset(one) for one in said.values()}) == 1
 
 
 def _named_alike(names: Iterable[str]) -> bool:

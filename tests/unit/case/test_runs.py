@@ -177,6 +177,30 @@ def test_logs_of_jobs_that_may_be_attempts_or_tasks_stay_one_run(
     assert folders(placed(tmp_path, files)) == []
 
 
+DIED = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+FIRST, SECOND = "2031-05-06_10-00-00", "2031-05-06_10-01-30"
+
+
+def test_dated_folders_of_which_each_began_when_the_one_before_had_died_are_attempts_of_one_run(tmp_path: Path) -> None:
+    files = {f"{FIRST}/train.log": stamped(0, [*steps(1, 60), DIED]), f"{SECOND}/train.log": stamped(90, steps(1, 60))}
+    assert folders(placed(tmp_path, files)) == []
+
+
+@pytest.mark.parametrize(
+    ("second", "end", "settings"),
+    [(90, "training finished", "lr: 0.1"), (20, DIED, "lr: 0.1"), (90, DIED, "lr: 0.2")],
+    ids=["the first one finished", "both at the same time", "other settings"],
+)
+def test_dated_folders_of_experiments_are_runs(second: int, end: str, settings: str, tmp_path: Path) -> None:
+    files = {
+        f"{FIRST}/train.log": stamped(0, [*steps(1, 60), end]),
+        f"{FIRST}/config.yaml": ["lr: 0.1"],
+        f"{SECOND}/train.log": stamped(second, steps(1, 60, noise=3)),
+        f"{SECOND}/config.yaml": [settings],
+    }
+    assert folders(placed(tmp_path, files)) == [FIRST, SECOND]
+
+
 def test_leaves_of_event_files_with_hyperparameters_are_runs_and_those_of_a_writers_tags_are_not(
     tmp_path: Path,
 ) -> None:
