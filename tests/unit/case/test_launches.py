@@ -244,8 +244,10 @@ def test_logs_without_clocks_follow_each_other_where_the_later_one_loads_a_check
     assert launches(pipeline.ingest_run(place_of(tmp_path, files))) == {"run-4711.log": 0, "run-4715.log": 1}
 
 
-def test_folders_that_say_a_number_are_attempts_though_each_begins_anew(tmp_path: Path) -> None:
-    files = {"attempt_0/train.log": [*bare(1, 9), *LOST], "attempt_1/train.log": [*bare(1, 60), DONE]}
+@pytest.mark.parametrize("name", ["attempt_{}", "try{}", "re-try-{}", "requeue_{}"])
+def test_folders_that_say_a_number_are_attempts_though_each_begins_anew(name: str, tmp_path: Path) -> None:
+    first, second = name.format(1), name.format(2)
+    files = {f"{first}/train.log": [*bare(1, 9), *LOST], f"{second}/train.log": [*bare(1, 60), DONE]}
     run = pipeline.ingest_run(place_of(tmp_path, files))
     assert attempts(run).judged.number == 1
     assert pipeline.report_of(run).verdict.outcome is Outcome.HEALTHY
@@ -327,3 +329,15 @@ def test_launches_of_which_one_tells_no_time_and_none_a_checkpoint_are_not_order
     }
     found = launches(pipeline.ingest_run(place_of(tmp_path, files)))
     assert set(found.values()) <= {0}
+
+
+@pytest.mark.parametrize(
+    ("loaded", "launched"), [(60, {"train.1.log": 0, "train.2.log": 1}), (4000, {})], ids=["its state", "other weights"]
+)
+def test_a_state_that_was_loaded_is_that_of_the_earlier_launch_where_the_steps_go_on_from_it(
+    loaded: int, launched: Mapping[str, int], tmp_path: Path
+) -> None:
+    died = "RuntimeError: CUDA error: unspecified launch failure"
+    on = [f"Loaded checkpoint out/ckpt-{loaded} (iteration {loaded})", *(f"step {n} loss: 2.0" for n in range(61, 90))]
+    files = {"train.1.log": [*(f"step {n} loss: 2.5" for n in range(1, 71)), died], "train.2.log": [*on, died]}
+    assert launches(pipeline.ingest_run(place_of(tmp_path, files))) == launched
