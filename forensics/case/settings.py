@@ -106,9 +106,10 @@ def _facts(run: Run) -> pl.DataFrame:
 def _agreed(known: Known, rows: pl.DataFrame) -> Setting | None:
     stands = {key: (row, _meaning(known, row)) for key, row in enumerate(rows.iter_rows(named=True))}
     told = [(row, value) for row, value in stands.values() if value is not None]
-    if not told or len({value for _, value in told}) > 1:
+    exact = [(row, value) for row, value in told if known.alike.get(value) != ""]
+    if not told or len({known.alike.get(value, value) for _, value in exact}) > 1:
         return None
-    row, value = told[0]
+    row, value = (exact or told)[0]
     place = f"{row['source']}:{row['line']}" if row["line"] is not None else str(row["source"])
     return Setting(key=row["key"], value=value, place=place)
 

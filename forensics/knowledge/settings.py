@@ -2,8 +2,8 @@
 
 A row has `name`, `keys` (a pattern over the last part of a key, or over its last parts where it names a separator; in
 lower case and with `_` for `-`), `source` (who spells it so), and may have `flags`: keys that are switches, with the
-value that they stand for when they are on, and `values`: a pattern whose one group is the value, so that
-`ds/zero3.json` says 3.
+value that they stand for when they are on, `values`: a pattern whose one group is the value, so that `ds/zero3.json`
+says 3, and `alike`: values that mean another one, or that leave open which, where that is empty.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Known(Row, frozen=True):
     source: str
     flags: Mapping[str, str] = field(default_factory=lambda: _NO_FLAGS)
     values: str = ""
+    alike: Mapping[str, str] = field(default_factory=lambda: _NO_FLAGS)
 
 
 def settings() -> tuple[Known, ...]:

@@ -36,6 +36,22 @@ def test_a_switch_means_what_it_stands_for_and_nothing_when_it_is_off() -> None:
     assert "precision" not in settings(run_with(("fp16", "false")))
 
 
+@pytest.mark.parametrize(
+    ("facts", "value"),
+    [
+        ((("amp", "true"), ("dtype", "float16")), "float16"),
+        ((("fp16", "true"), ("torch_dtype", "float16")), "fp16"),
+        ((("bf16", "true"), ("torch_dtype", "torch.bfloat16"), ("use_amp", "true")), "bf16"),
+        ((("amp", "true"),), "amp"),
+        ((("fp16", "true"), ("torch_dtype", "bfloat16")), None),
+    ],
+    ids=["a switch of no type", "two words for a type", "both", "the switch alone", "two types"],
+)
+def test_values_that_mean_the_same_agree(facts: tuple[tuple[str, str], ...], value: str | None) -> None:
+    found = settings(run_with(*facts)).get("precision")
+    assert (found.value if found is not None else None) == value
+
+
 def test_a_value_of_nothing_is_no_setting() -> None:
     assert settings(run_with(("max_grad_norm", "null"), ("lr", '""'))) == {}
 
