@@ -90,13 +90,14 @@ class Attempts(Struct, frozen=True):
 
     @property
     def stuck(self) -> int:
-        """How many attempts in a row, the judged one included, got no further than the first of them; at least 1.
+        """How many attempts in a row, up to the last that failed, got no further than the first of them; at least 1.
 
         One without a step is taken for one that got no further: nothing says that it did. What an attempt reached is
         lost where the next one began no later than it did.
         """
         count, furthest = 1, None
-        tried = self.every[: self.judged.number + 1]
+        failed = [one.number for one in self.every if one.failed]
+        tried = self.every[: max([self.judged.number, *failed[-1:]]) + 1]
         for one, following in zip(tried, (*tried[1:], None), strict=True):
             gap = round((one.last - (one.first or 0)) / max(1, one.records - 1)) if one.last is not None else 0
             further = one.last is not None and (furthest is None or one.last > furthest + max(1, gap))

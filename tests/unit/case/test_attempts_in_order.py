@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from forensics.case.processes.attempts import Attempt, Attempts, Cut
@@ -78,6 +80,15 @@ def test_attempts_that_get_no_further_than_the_first_of_them_are_counted() -> No
     assert stuck(95, 90, 101, 101) == 2
     assert stuck(95, None, None) == 3
     assert stuck(None, None) == 2
+
+
+@pytest.mark.parametrize(("failed", "count"), [((True, True, True), 3), ((True, False, False), 1)], ids=["all", "one"])
+def test_workers_that_a_launcher_started_anew_got_no_further_where_they_fail_without_a_step(
+    failed: Sequence[bool], count: int
+) -> None:
+    anew = [Start("train.log", n, by_launcher=True) if n else None for n in range(len(failed))]
+    tried = [Attempt(n, start, failed=bad) for n, (start, bad) in enumerate(zip(anew, failed, strict=True))]
+    assert Attempts(tuple(tried)).stuck == count
     assert stuck(None, 95, 95) == 2
     assert stuck(95, 99, 100, 100) == 4
 
