@@ -57,6 +57,7 @@ def test_an_exception_of_user_code_says_what_its_quoted_one_does(tmp_path: Path)
         ("mpirun: lost connection to daemon on node gpu9", "node_failed"),
         ("gpu9 kernel: EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0", "device_error"),
         ("gpu9 kernel: mlx5_core 0000:a1:00.0: device's health compromised - reached miss count", "fabric_fault"),
+        ("gpu9 kernel: EXT4-fs (nvme0n1p1): Remounting filesystem read-only", "disk_error"),
         ("gpu9 kernel: amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!", "gpu_driver_error"),
         ("[ERROR] [launch.py:325:sigkill_handler] ['python', '-u', 'mill.py'] exits with return code = -11",
          "silent_death_segv"),
