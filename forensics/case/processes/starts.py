@@ -123,13 +123,14 @@ def openings(run: Run) -> Mapping[str, Start]:
     """
     signs = _signs(run).filter(pl.col("code").is_in([_RESUMED, *telling("resumed"), *telling("loaded")]))
     done, lowest = _activity(run), _lowest_steps(run)
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    told, loaded = dict[str, list[Mapping[str, Any]]](), dict[str, list[Mapping[str, Any]]]()
     for row in signs.iter_rows(named=True):
         source, step = row["source"], row["step"]
-        goes_on = row["code"] in _strong() or (step is not None and 0 < step <= lowest.get(source, step))
+        found = told if row["code"] in _strong() else loaded
+        goes_on = found is told or (step is not None and 0 < step <= lowest.get(source, step))
         if goes_on and not done.get(source, _NOTHING).before(row["seq"]):
             found.setdefault(source, []).append(row)
-    return {source: _start(rows) for source, rows in found.items()}
+    return {source: _start(rows) for source, rows in (loaded | told).items()}
 
 
 @derived
