@@ -2,7 +2,8 @@
 
 Torchrun's folder `attempt_0/3/` counts on its own node, and each node begins with 0 again: PyTorch's tag `[rank11]:` in
 the folder `3` says that the first rank of its node is 8. The files `slurm-7_0.out`, `slurm-7_1.out`... are those of the
-tasks of one step where such tags name the tasks; files of an array of jobs are named alike.
+tasks of one step where such tags name the tasks; files of an array of jobs are named alike. Logs of processes that are
+named by hosts, or by nothing, tell their rank in their first lines (`I am rank 5 of 8`).
 """
 
 from __future__ import annotations
@@ -23,12 +24,17 @@ _FOLDER = lazily(r"^(?P<node>(?:.*/)?(?:attempt|restart)[_-]?\d{1,6})/(?P<local>
 _TAG = lazily(rb"(?:\[rank(?=\d{1,6}\])|\bGLOBAL_RANK: )(\d{1,6})\b")
 #: A program's own `rank=11`; it may also be the rank of a matrix, so one folder is not enough to believe it.
 _WORD = lazily(rb"(?<![A-Za-z_\d])rank ?[=:] ?(\d{1,6})\b")
-#: The same in a sentence (`world 3 rank 1`, `RANK=1`); a file of one task does not have two; by `ranks.tsv`.
-_SPOKEN = r"(?i)(?<![\w-])(?:{})[ =:]{{1,3}}(\d{{1,6}})\b"
+#: The same in a sentence (`world 3 rank 1`, `RANK=1`, `worker 1 of 4`), behind a word that makes it another number
+#: (`node rank 1`) or none; a file of one task does not have two; by `ranks.tsv`.
+_SPOKEN = (
+    r"(?i)(?:\b({others}) )?(?<![\w-])(?:{ranks})[ =:]{{1,3}}(\d{{1,6}})\b"
+    r"|(?<![\w-])(?:{processes})[ =:]{{1,3}}(\d{{1,6}})(?: of |/)\d{{1,6}}\b"
+)
 #: The file of a task, or one in its folder, and its kind where it is no log.
 _TASK = lazily(
     r"^(?P<base>(?:.*/)?[^/]*[^/\d])(?P<task>\d{1,6})(?P<name>/[^/\d]+)?\.(?:log|out|err|txt|(?P<table>csv|tsv|jsonl))$"
 )
+_NUMBER = lazily(r"\d+")
 _LAST_WORD = lazily(r"([a-z]+)[^a-z]*$", re.IGNORECASE)
 _LOG = lazily(r"\.(?:log|out|err|txt)$")
 #: Slurm's launcher names the tasks whose end it tells.
@@ -36,6 +42,8 @@ _SRUN = lazily(rb"srun: error: [^\s:]{1,255}:? tasks? ([\d,-]{1,255}):")
 #: The output of torchrun's agent, which speaks for all workers of its node, names its package.
 _AGENT = b"torch.distributed.elastic"
 _PEEK_BYTES = 64 << 10
+#: Where a process says who it is before it trains.
+_HEAD_BYTES, _HEAD_LINES = 4 << 10, 10
 _MOST_FILES = 8
 _ENOUGH = 2
 #: Nothing in the files of a family says their ranks.
@@ -48,7 +56,49 @@ def with_global_ranks(place: Place, sources: Sequence[Source]) -> list[Source]:
     What is unknown stays local on a run of one node. If the first rank of one of several nodes cannot be learned, the
     rank is None: which one it is cannot be told.
     """
-    return _with_folders(place, _with_tasks(place, sources))
+    return _with_heads(place, _with_folders(place, _with_tasks(place, sources)))
+
+
+def _with_heads(place: Place, sources: Sequence[Source]) -> list[Source]:
+    """Give each log of a folder, or of one name, the rank that its first lines say, where each says another, from 0."""
+    families: dict[str, list[Source]] = {}
+    for source in sources:
+        if source.rank is None and source.size_bytes and _LOG.search(source.path):
+            folder, _, name = source.path.rpartition("/")
+            families.setdefault(f"{folder}/*", []).append(source)
+            families.setdefault(f"*/{name}", []).append(source)
+    ranks: dict[str, int] = {}
+    for files in families.values():
+        ranks |= _said_first(place, files)
+    return [replace(source, rank=ranks.get(source.path, source.rank)) for source in sources]
+
+
+def _said_first(place: Place, files: Sequence[Source]) -> dict[str, int]:
+    """Give the rank that each of these files says of itself.
+
+    None where two say the same, where most say nothing, or one does that differs from another in its number alone.
+    """
+    said: dict[str, int] = {}
+    for seen, source in enumerate(files):
+        if seen == _MOST_FILES and not said:
+            return {}
+        told = _spoken_in(_head(place, source))
+        if len(told) == 1:
+            said[source.path] = told.pop()
+    ranks = set(said.values())
+    whole = len(ranks) == len(said) and 0 in ranks and max(ranks) < 2 * len(ranks)
+    forms = {path: _NUMBER.sub("*", path) for path in (source.path for source in files)}
+    alike = {forms[path] for path in said} & {form for path, form in forms.items() if path not in said}
+    return said if whole and not alike and len(said) >= max(_ENOUGH, len(files) / 2) else {}
+
+
+def _head(place: Place, source: Source) -> bytes:
+    """The first lines of a file; nothing where it cannot be opened."""
+    try:
+        with place.opened(source.disk_path or source.path) as disk:
+            return b"\n".join(disk.pread(_HEAD_BYTES, 0).split(b"\n", _HEAD_LINES)[:_HEAD_LINES])
+    except (InputError, OSError):
+        return b""
 
 
 def _with_tasks(place: Place, sources: Sequence[Source]) -> list[Source]:
@@ -103,7 +153,7 @@ def _first_task(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Seq
         if _AGENT in data:
             return None
         told |= {(int(tag), task) for tag in _TAG.findall(data)}
-        spoken |= {(int(tag), task) for tag in _spoken().findall(data)}
+        spoken |= {(rank, task) for rank in _spoken_in(data)}
     if any(tag != task for tag, task in told):
         apart = {tag - task for tag, task in told}
         alike = len(apart) == 1 and len(told) >= _ENOUGH and max(apart) >= len(tasks)
@@ -116,9 +166,17 @@ def _first_task(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Seq
     return 0 if named and max(named) < len(tasks) else _UNTOLD
 
 
+def _spoken_in(data: bytes) -> set[int]:
+    """Give the ranks that text says, less those of nodes and matrices."""
+    found = ((other, rank or process) for other, rank, process in _spoken().findall(data))
+    return {int(rank) for other, rank in found if not other}
+
+
 @cache
 def _spoken() -> re.Pattern[bytes]:
-    return re.compile(_SPOKEN.format("|".join(sorted(words_before("rank")))).encode())
+    kinds = {"others": ("other", "local"), "ranks": ("rank",), "processes": ("process", "log")}
+    words = {name: "|".join(sorted(words_before(*kind))) for name, kind in kinds.items()}
+    return re.compile(_SPOKEN.format(**words).encode())
 
 
 def _folder_of(path: str) -> str:

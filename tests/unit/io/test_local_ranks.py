@@ -176,3 +176,33 @@ def test_folders_are_those_of_ranks_where_two_logs_say_their_number(
     said = dict(zip((0, 2), told, strict=False))
     files = {f"gpu{n}/train.log": f"aborted on rank {said[n]}\n" if n in said else "step 1\n" for n in range(3)}
     assert list(made(tmp_path, files).values()) == ranks
+
+
+@pytest.mark.parametrize(
+    ("says", "ranks"),
+    [
+        ("I am rank {} of 3", [0, 1, 2]),
+        ("[init] rank={} host=mill", [0, 1, 2]),
+        ("worker {}/3 is up", [0, 1, 2]),
+        ("global rank: {}, local rank: 0", [0, 1, 2]),
+        ("node rank: {}", [None] * 3),
+        ("rank 0 of 3, peer {}", [None] * 3),
+        ("rank {} waits for rank 3", [None] * 3),
+        ("worker {} is up", [None] * 3),
+    ],
+)
+def test_logs_that_are_named_by_hosts_have_the_rank_that_their_first_lines_say(
+    says: str, ranks: list[int | None], tmp_path: Path
+) -> None:
+    files = {f"{name}.out": says.format(n) + "\nstep 1\n" for n, name in enumerate(("ant", "bee", "cat"))}
+    assert list(made(tmp_path, files).values()) == ranks
+
+
+def test_a_log_of_a_rank_may_be_missing_and_the_launchers_says_nothing(tmp_path: Path) -> None:
+    files = {"a.log": "rank 0 of 4\n", "b.log": "rank 1 of 4\n", "d.log": "rank 3 of 4\n", "launcher.log": "started\n"}
+    assert list(made(tmp_path, files).values()) == [0, 1, 3, None]
+
+
+def test_a_rank_that_is_said_further_down_is_no_head(tmp_path: Path) -> None:
+    files = {f"{name}.log": "step\n" * 10 + f"lost rank {n}\n" for n, name in enumerate("ab")}
+    assert list(made(tmp_path, files).values()) == [None, None]
