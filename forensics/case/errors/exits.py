@@ -1,11 +1,13 @@
 """How each process ended, as its launcher tells: exit codes by rank, and whom the launcher had to kill by force.
 
 torchrun tells whose failure it saw first and lists one of each worker, srun prints a line for each task, mpirun one for
-a rank that a signal ended. An exit by SIGTERM (-15) is the launcher's own tear-down. One by SIGKILL is that too where
-the launcher says that the process did not react to SIGTERM: it was stuck. What a signal ended after the scheduler said
-that a node is lost was ended for that; what srun kills in a step that it ended for a task's failure is as if it were
-asked. A rank that a list of failures leaves out ended with code 0, or was alive when the launcher ended it, which
-torchrun says of each. The ends of an attempt that a later one went on from are not those of the run.
+a rank that a signal ended, Composer and Lightning one with the exit code of a rank.
+
+An exit by SIGTERM (-15) is the launcher's own tear-down. One by SIGKILL is that too where the launcher says that the
+process did not react to SIGTERM: it was stuck. What a signal ended after the scheduler said that a node is lost was
+ended for that; what srun kills in a step that it ended for a task's failure is as if it were asked. A rank that a list
+of failures leaves out ended with code 0, or was alive when the launcher ended it, which torchrun says of each. The ends
+of an attempt that a later one went on from are not those of the run.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ def cause_of(code: int) -> str:
 def exits(run: Run) -> Exits:
     """Read what the launchers report of the ends of ranks."""
     forcing = telling("forced")
-    ends = [FAILURE, *telling("exit_of_tasks"), *telling("exit_by_signal")]
+    ends = [FAILURE, *telling("exit_of_tasks"), *telling("exit_by_signal"), *telling("exit_of_rank")]
     others = [*forcing, *telling("lost_node"), *telling("ended_alive"), *telling("ended_step")]
     rows = run.scan("events").filter(pl.col("code").is_in([*ends, *others])).sort("source", "line", "seq").collect()
     lost, over = (_first_lines(rows, told) for told in ("lost_node", "ended_step"))
