@@ -26,6 +26,10 @@ from forensics.store.run import Run, derived
 _MAX_EVENTS = 20_000
 _BLOCK_EXIT = lazily(r"^\W*(?:exitcode|traceback)\s*:")
 _BLOCK_LINES = 4
+#: A traceback begins below the heading of its rank, in Ray's message after a blank line at most.
+_HEADED_LINES = 2
+#: Behind every line of a file.
+_ANY_LINE = 1 << 62
 #: What W&B records after an interrupt from the keyboard, and the shell's code for it.
 _INTERRUPTED = {"255": "130"}
 #: The cause of a traceback without its last line.
@@ -60,7 +64,7 @@ def _judged(run: Run) -> Iterator[Failure]:
     last = last_lines(run)
     events = _events(run)
     ends = tuple(exits(run).by_rank.values())
-    raised = _raised_by(events, ends)
+    raised, headed = _raised_by(events, ends), _headed(run)
     of_place = _alone((end.source, end.line, end.rank) for end in ends)
     told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
     of_device = events.filter(pl.col("attrs").str.contains('"device":"', literal=True)).select(
@@ -77,7 +81,8 @@ def _judged(run: Run) -> Iterator[Failure]:
         if judged is None:
             continue
         weight, shape, cause = judged
-        own = raised.get((row["source"], row["line"], row["code"]), row["rank"])
+        below = _below(headed.get(row["source"], ()), _number(attrs, "head_line"), row["line"] or 0)
+        own = raised.get((row["source"], row["line"], row["code"]), _first(row["rank"], below))
         yield Failure(
             source=row["source"],
             line=row["line"],
@@ -139,6 +144,39 @@ def _raised_by(events: pl.DataFrame, ends: Sequence[Exit]) -> dict[tuple[str, in
             if split(text or "")[1] is None:
                 found[source, line, "traceback"] = rank
     return found
+
+
+def _headed(run: Run) -> dict[str, list[tuple[int, int, int]]]:
+    """Give the lines of each source between which a heading names the rank: up to its end, else the first two below.
+
+    What is said of a pod goes to the next one; its rank is that of its log.
+    """
+    found: dict[str, list[tuple[int, int, int]]] = {}
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("rank_of_lines"))).sort("source", "line").collect()
+    pods = _pods(run) if rows.height else {}
+    for source, line, attrs in rows.select("source", "line", "attrs").iter_rows():
+        said, own = attributes(attrs), found.setdefault(source, [])
+        if own:
+            begin, end, before = own[-1]
+            own[-1] = (begin, min(end, line) if "end" not in said else line, before)
+        pod = pods.get(said.get("pod", ""))
+        if pod is not None:
+            own.append((line, _ANY_LINE, pod))
+        elif "rank" in said:
+            own.append((line, line + _HEADED_LINES + 1, int(said["rank"])))
+    return found
+
+
+def _below(headed: Sequence[tuple[int, int, int]], head: int | None, line: int) -> int | None:
+    """Give the rank of the heading above what is told in a line, or within the traceback that ends there."""
+    first = line if head is None else head
+    return next((rank for begin, end, rank in headed if begin < first < end or first < begin < line), None)
+
+
+def _pods(run: Run) -> Mapping[str, int]:
+    """Give the rank of each file that has one, by its name without an ending."""
+    named = run.scan("sources").filter(pl.col("rank").is_not_null()).select("path", "rank").collect()
+    return {path.rpartition("/")[2].rpartition(".")[0]: rank for path, rank in named.iter_rows()}
 
 
 def _stack(attrs: Mapping[str, str]) -> tuple[str, ...]:

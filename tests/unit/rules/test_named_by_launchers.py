@@ -34,8 +34,47 @@ def test_the_exit_code_of_a_rank_names_it(line: str, ranks: tuple[int, ...], tmp
     assert _culprits(tmp_path, train=_STEPS + line) == ranks
 
 
+def test_a_block_of_output_is_that_of_the_rank_in_its_heading(tmp_path: Path) -> None:
+    blocks = "".join(
+        f"----------Begin global rank {r} STDERR----------\nstarted\nready\nset\n{_RAISED if r == 1 else ''}"
+        f"----------End global rank {r} STDERR----------\n"
+        for r in range(3)
+    )
+    assert _culprits(tmp_path, train=_STEPS + blocks) == (1,)
+
+
+@pytest.mark.parametrize(("between", "ranks"), [("", (2,)), ("a\nb\n", ())], ids=["below", "further down"])
+def test_a_heading_without_an_end_holds_for_what_is_right_below(
+    between: str, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    assert _culprits(tmp_path, train=f"world_size=3\n{_STEPS}[Rank 2]\n{between}{_RAISED}") == ranks
+
+
+def test_a_heading_within_a_traceback_names_the_process_that_raised(tmp_path: Path) -> None:
+    spawned = 'Traceback (most recent call last):\n  File "mill.py", line 9, in <module>\n    mp.spawn(grind)\n'
+    spawned += "torch.multiprocessing.spawn.ProcessRaisedException: \n\n"
+    spawned += "-- Process 3 terminated with the following error:\n"
+    assert _culprits(tmp_path, train=f"world_size=4\n{_STEPS}{spawned}{_RAISED}") == (3,)
+
+
+@pytest.mark.parametrize(("pod", "ranks"), [("mill-1", (1,)), ("mill-7", ())])
+def test_a_pod_has_the_rank_of_its_log(pod: str, ranks: tuple[int, ...], tmp_path: Path) -> None:
+    for rank in range(2):
+        (tmp_path / f"mill-{rank}.log").write_text(f"rank {rank} of 2\n{_STEPS}")
+    state = f"Name:         {pod}\nContainers:\n  main:\n    State:    Terminated\n      Reason:       OOMKilled\n"
+    assert _culprits(tmp_path, pods=state) == ranks
+
+
 def _stack(*calls: str) -> str:
     return "".join(f'  File "/job/{call.partition(":")[0]}.py", line 3 in {call.partition(":")[2]}\n' for call in calls)
 
 
 _WAITS = ("torch/distributed/distributed_c10d:barrier", "mill:main")
+
+
+@pytest.mark.parametrize(("code", "ranks"), [(139, (1,)), (1, ()), (0, ())])
+def test_the_exit_code_of_a_pod_is_that_of_its_rank(code: int, ranks: tuple[int, ...], tmp_path: Path) -> None:
+    for rank in range(2):
+        (tmp_path / f"mill-{rank}.log").write_text(f"rank {rank} of 2\n{_STEPS}")
+    state = f"Name:         mill-1\n    State:          Terminated\n      Exit Code:    {code}\n"
+    assert _culprits(tmp_path, pods=state) == ranks
