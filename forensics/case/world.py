@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from forensics.case.errors.exits import exits
+from forensics.case.errors.named import ranks_named
 from forensics.case.rank_spans import MOST_RANKS, listed
 from forensics.case.series import keys_of, metric_rows
 from forensics.knowledge.errors import telling
@@ -37,6 +38,8 @@ def world(run: Run) -> frozenset[int]:
         table_rows = keys_of(run).lazy() if table == "metrics" else run.scan(table)
         rows = table_rows.select("rank").filter(pl.col("rank").is_not_null()).unique().collect()
         found.update(rows["rank"].to_list())
+    dumped = run.scan("stack_frames").select(pl.col("pid").drop_nulls().unique()).collect()["pid"]
+    found.update(ranks_named(run)[name] for name in map(str, dumped) if name in ranks_named(run))
     for text in run.scan("collectives").select(pl.col("ranks").drop_nulls().unique()).collect()["ranks"]:
         found.update(listed(text))
     found.update(range(_size(run)))

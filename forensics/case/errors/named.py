@@ -29,6 +29,8 @@ _PRINTED = (
 )
 #: The event of a process of which a dump has the stack.
 _DUMPED = "stack-process"
+#: The number of a file.
+_FILE = lazily(r"^(?P<before>.*?)(?P<number>\d{1,6})(?P<after>[^\d/]*)$")
 #: So many devices a host mostly has at most.
 _DEVICES = 8
 #: The fact that the log of the devices states of each: its place on the bus.
@@ -39,7 +41,8 @@ _BUS = r"^gpu\.(\d+)\.pci\.bus_id$"
 def ranks_named(run: Run) -> Mapping[str, int]:
     """The rank of each process, by its number, and of each device, by its place on the bus (`5d:00`)."""
     told = [*_processes(run), *_devices(run)]
-    return _certain((*told, *_in_turn(run, _certain(told))))
+    known = _certain(told)
+    return _certain((*told, *(_in_turn(run, known) or _numbered_dumps(run, known))))
 
 
 def rank_named(run: Run, attrs: Mapping[str, str], line: str = "") -> int | None:
@@ -94,34 +97,60 @@ def place_of(text: str) -> str:
 
 def _processes(run: Run) -> Iterator[tuple[str, int]]:
     yield from ((str(end.pid), end.rank) for end in exits(run).by_rank.values() if end.pid is not None)
-    told = [{"pid": _printed_by(text or "")} | attributes(attrs) for text, attrs in _told(run).iter_rows()]
+    rows = _told(run).iter_rows()
+    told = [{"pid": _printed_by(text or ""), "by": str(by)} | attributes(attrs) for text, attrs, by in rows]
     world = max((int(one.get("nranks", 0)) for one in told), default=0)
     single = _once(told) > highest_rank(run)
     for one in told:
         # a communicator of a part of the job counts its own ranks
         whole = one.get("comm_rank") if one.get("nranks") == str(world) else None
-        rank = one.get("rank", whole or (one.get("local_rank") if single else None))
-        if rank is not None:
+        own = one.get("local_rank" if single else "") if "local_rank" in one else one["by"]
+        rank = one.get("rank") or whole or own or ""
+        if rank.isdigit():
             yield from ((name, int(rank)) for name in (one.get("pid", ""), place_of(one.get("bus_id", ""))) if name)
 
 
 def _told(run: Run) -> pl.DataFrame:
-    return run.scan("events").filter(pl.col("code").is_in(telling("process_of_rank"))).select("text", "attrs").collect()
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("process_of_rank")))
+    return rows.select("text", "attrs", "rank").collect()
 
 
-def _in_turn(run: Run, told: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Give the processes that nothing else names by their order: a launcher starts its workers by rank, one by one."""
+def _in_turn(run: Run, told: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Give the processes that nothing else names by their order: a launcher starts its workers by rank, one by one.
+
+    They are those that it ended while they lived, or of which a dump has the stack, where there is one for each rank.
+    """
     size = highest_rank(run) + 1
     rows = run.scan("events").filter(pl.col("code").is_in([*telling("ended_alive"), _DUMPED])).select("code", "attrs")
     named: dict[str, set[int]] = {}
     for code, attrs in rows.collect().iter_rows():
         named.setdefault(code, set()).update(int(pid) for pid in (attributes(attrs).get("pid", ""),) if pid.isdigit())
     known = {int(name): rank for name, rank in told.items() if name.isdigit()}
+    found: list[tuple[str, int]] = []
     for pids in named.values():
         left = [rank for rank in range(size) if rank not in known.values()]
         unknown = sorted(pids - known.keys())
         if size > 1 and len(left) == len(unknown):
-            yield from zip(map(str, unknown), left, strict=True)
+            found += zip(map(str, unknown), left, strict=True)
+    return found
+
+
+def _numbered_dumps(run: Run, known: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Give the processes by the numbers of the files with their stacks: one each, from 0 on, named alike."""
+    if known:
+        return []
+    rows = run.scan("events").filter((pl.col("code") == _DUMPED) & pl.col("rank").is_null()).select("source", "attrs")
+    dumps: dict[str, dict[int, list[str]]] = {}
+    for source, attrs in rows.collect().iter_rows():
+        hit = _FILE.search(source)
+        if hit is not None:
+            of_name = dumps.setdefault(f"{hit['before']}*{hit['after']}", {})
+            of_name.setdefault(int(hit["number"]), []).append(attributes(attrs).get("pid", ""))
+    for of_name in dumps.values():
+        pids = [pid for own in of_name.values() for pid in own]
+        if max(of_name) == len(of_name) - 1 > 0 and len(pids) == len(of_name) == len(set(pids)) and all(pids):
+            return [(own[0], number) for number, own in of_name.items()]
+    return []
 
 
 def _once(told: Iterable[Mapping[str, str]]) -> int:

@@ -65,11 +65,40 @@ def test_a_pod_has_the_rank_of_its_log(pod: str, ranks: tuple[int, ...], tmp_pat
     assert _culprits(tmp_path, pods=state) == ranks
 
 
+@pytest.mark.parametrize(("rank", "ranks"), [("rank=1", (1,)), ("peer=1", ())])
+def test_a_worker_of_ray_says_its_rank_once(rank: str, ranks: tuple[int, ...], tmp_path: Path) -> None:
+    by = "(RayTrainWorker pid={}, ip=10.0.0.4) {}\n"
+    told = by.format(70, "[rank=0] world_size=2") + by.format(71, f"[{rank}] world_size=2")
+    raised = "".join(by.format(71, line) for line in _RAISED.splitlines())
+    assert _culprits(tmp_path, train=told + _STEPS + raised) == ranks
+
+
+@pytest.mark.parametrize(("place", "ranks"), [("5e", (2,)), ("9a", ())])
+def test_a_rank_says_the_place_of_its_device(place: str, ranks: tuple[int, ...], tmp_path: Path) -> None:
+    said = "".join(f"[rank{r}] cuda:{r} bus id 0000:{bus}:00.0\n" for r, bus in enumerate(("1b", "3b", "5e")))
+    xid = f"NVRM: Xid (PCI:0000:{place}:00): 79, pid=7, name=python3, GPU has fallen off the bus.\n"
+    assert _culprits(tmp_path, train=said + _STEPS, kern=xid) == ranks
+
+
 def _stack(*calls: str) -> str:
     return "".join(f'  File "/job/{call.partition(":")[0]}.py", line 3 in {call.partition(":")[2]}\n' for call in calls)
 
 
 _WAITS = ("torch/distributed/distributed_c10d:barrier", "mill:main")
+
+
+@pytest.mark.parametrize(("pids", "ranks"), [((70, 71, 72), (1,)), ((70, 70, 70), ())], ids=["of three", "of one"])
+def test_numbered_dumps_of_several_processes_are_those_of_ranks(
+    pids: tuple[int, ...], ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    inside = "    all_reduce (torch/distributed/distributed_c10d.py:28)\n"
+    dumps = {
+        f"pyspy_{n}": f'Process {pid}: python mill.py\nPython v3.11.9\n\nThread {pid} (idle): "MainThread"\n'
+        + ("    acquire_lock (store/cache.py:41)\n" if n == 1 else inside)
+        + "    <module> (mill.py:9)\n"
+        for n, pid in enumerate(pids)
+    }
+    assert _culprits(tmp_path, **dumps) == ranks
 
 
 @pytest.mark.parametrize(("code", "ranks"), [(139, (1,)), (1, ()), (0, ())])
