@@ -2,7 +2,7 @@
 
 A rank may have left several dumps; the kind that most ranks left is compared. A rank that left none has the stack of
 its traceback, where that says that it waited for others or was stopped from outside, or the one that faulthandler
-printed where several were aborted. DDP waits inside `backward`
+printed where several were aborted, or where its time ran out. DDP waits inside `backward`
 without any frame of a collective, so that counts as inside.
 """
 
@@ -156,9 +156,12 @@ def _raised(run: Run) -> dict[int, Stack]:
 
 
 def _aborted(run: Run) -> dict[int, Stack]:
-    """Stacks of ranks that were aborted together: a signal to a whole job shows where each rank was."""
-    died = (pl.col("code") == "native_stack") & pl.col("rank").is_not_null() & pl.col("text").str.contains(": Aborted")
-    rows = run.scan("events").filter(died).sort("source", "line").select("source", "rank", "line", "attrs").collect()
+    """Stacks of ranks that were aborted together, or late together: either shows where each rank was."""
+    aborted = (pl.col("code") == "native_stack") & pl.col("text").str.contains(": Aborted")
+    together = pl.col("rank").is_not_null() & (aborted | (pl.col("code") == "late_stack"))
+    rows = (
+        run.scan("events").filter(together).select("source", "rank", "line", "attrs").sort("source", "line").collect()
+    )
     found: dict[int, Stack] = {}
     for source, rank, line, attrs in rows.iter_rows():
         frames = map(_frame, json.loads(attributes(attrs).get("stack", "[]")))

@@ -35,7 +35,11 @@ HEAD = "Traceback (most recent call last)"
 FORWARD = "Traceback of forward call"
 #: Where faulthandler begins; the stack of the thread that died follows, its innermost call first.
 FATAL = "Fatal Python error: "
-_HEAD = lazily("|".join(map(_lines.literal, (HEAD, FORWARD, FATAL))))
+#: Where faulthandler.dump_traceback_later begins; the stacks of all threads follow, that of the main one last.
+LATE = "Timeout ("
+_HEAD = lazily("|".join(map(_lines.literal, (HEAD, FORWARD, FATAL, LATE))))
+_LATE = lazily(r"Timeout \([\d:.]{4,20}\)!")
+_OF_THREAD = lazily(r"(?:Current thread|Thread) 0x[^\n]*\(most recent call first\):")
 _DIED = lazily(
     r'Current thread [^\n]*\(most recent call first\):((?:\s*\n\s*File "[^"\n]{1,500}", line \d+ in [^\n]{1,200})+)'
 )
@@ -408,6 +412,8 @@ class Assembler:
             return []
         if FATAL in row["raw"]:
             return _died_in(row, window.decode("utf-8", "replace"), self._chars)
+        if HEAD not in row["raw"] and FORWARD not in row["raw"]:
+            return _stood_in(row, window.decode("utf-8", "replace"), self._chars, self._lead)
         self.count += 1
         text = window[: self._bytes].decode("utf-8", "surrogateescape")
         breaks = [found.start() for found in islice(_BREAK.finditer(text), self._lines + 1)]
@@ -450,11 +456,43 @@ def _died_in(row: dict[str, Any], text: str, chars: int) -> list[dict[str, Any]]
     found = _DIED.search(plain(text.encode()))
     if found is None:
         return []
-    stack = [f"{call['file']}:{call['line']} in {call['function'].strip()}" for call in _CALL.finditer(found[1])]
+    return [_native(row, [*map(_called, _CALL.finditer(found[1]))], chars, "native_stack")]
+
+
+def _stood_in(row: dict[str, Any], text: str, chars: int, lead: re.Pattern[str] | None) -> list[dict[str, Any]]:
+    """The event of the stack in which the main thread was when faulthandler's time ran out.
+
+    Lines that another rank prints between are not of it.
+    """
+    if _LATE.search(row["raw"]) is None:
+        return []
+    stacks: list[list[str]] = []
+    for line in text.split("\n")[1:]:
+        prefix, rank = prefixes.split(line, lead)
+        own = plain(line[len(prefix) :].encode()).strip()
+        call = _CALL.search(own)
+        if not own or (rank is not None and rank != row["rank"]):
+            continue
+        if _OF_THREAD.match(own):
+            stacks.append([])
+        elif call is not None and stacks:
+            stacks[-1].append(_called(call))
+        elif not own.startswith(("<", "...")):
+            break
+    runs_script = (stack for stack in stacks if stack and stack[-1].endswith(" in <module>"))
+    main = next(runs_script, stacks[-1] if stacks else [])
+    return [_native(row, main, chars, "late_stack")] if main else []
+
+
+def _called(call: re.Match[str]) -> str:
+    return f"{call['file']}:{call['line']} in {call['function'].strip()}"
+
+
+def _native(row: dict[str, Any], stack: list[str], chars: int, code: str) -> dict[str, Any]:
     attrs = {"role": "context", "shape": "crash", "stack": orjson.dumps(stack[:_STACK]).decode()}
     place = {key: row[key] for key in ("seq", "line", "byte", "rank")}
     said = {"stamped": row["raw"][:160], "text": row["raw"][:chars], "attrs": orjson.dumps(attrs).decode()}
-    return [place | said | {"step": None, "level": "info", "code": "native_stack"}]
+    return place | said | {"step": None, "level": "info", "code": code}
 
 
 def _forward_call(row: dict[str, Any], rank: int | None, found: Traceback, chars: int) -> dict[str, Any]:

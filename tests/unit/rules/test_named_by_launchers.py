@@ -87,6 +87,19 @@ def _stack(*calls: str) -> str:
 _WAITS = ("torch/distributed/distributed_c10d:barrier", "mill:main")
 
 
+@pytest.mark.parametrize("joined", [False, True])
+def test_faulthandlers_time_ran_out_on_the_rank_outside_of_the_collective(joined: bool, tmp_path: Path) -> None:
+    files: dict[str, str] = {}
+    for rank in range(3):
+        late = ("sock:readinto", "sack:fetch", "mill:main") if rank == 1 else _WAITS
+        head = "Timeout (0:10:00)!\nThread 0x7f2b (most recent call first):\n" + _stack("threading:wait")
+        files[f"rank_{rank}"] = head + "\nThread 0x7f2c (most recent call first):\n" + _stack(*late)
+    if joined:
+        lines = (f"[rank{name[-1]}]: {line}\n" for name, text in files.items() for line in text.splitlines())
+        files = {"train": "".join(lines)}
+    assert _culprits(tmp_path, **{name: _STEPS + text for name, text in files.items()}) == (1,)
+
+
 @pytest.mark.parametrize(("pids", "ranks"), [((70, 71, 72), (1,)), ((70, 70, 70), ())], ids=["of three", "of one"])
 def test_numbered_dumps_of_several_processes_are_those_of_ranks(
     pids: tuple[int, ...], ranks: tuple[int, ...], tmp_path: Path
