@@ -120,3 +120,10 @@ def test_the_exit_code_of_a_pod_is_that_of_its_rank(code: int, ranks: tuple[int,
         (tmp_path / f"mill-{rank}.log").write_text(f"rank {rank} of 2\n{_STEPS}")
     state = f"Name:         mill-1\n    State:          Terminated\n      Exit Code:    {code}\n"
     assert _culprits(tmp_path, pods=state) == ranks
+
+
+@pytest.mark.parametrize(("last", "ranks"), [("gave up after 360 s", (2,)), ("gave up after 3 attempts", ())])
+def test_who_gives_up_names_the_worker_that_it_waited_for(last: str, ranks: tuple[int, ...], tmp_path: Path) -> None:
+    waits = "waiting for gradients from w2 (30 s)\n" * 3 + f"ERROR {last}\n"
+    files = {f"w{rank}": _STEPS + ("" if rank == 2 else waits) for rank in range(4)}
+    assert _culprits(tmp_path, **files) == ranks
