@@ -50,7 +50,7 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
         found.onset if fell is None else replace(found.onset, step=fell, step_lo=found.clean_before(fell)),
         severity=_severity(found, is_skipped=skip is not None),
         confidence=_confidence(found),
-        culprits=() if first.row["rank"] is None or not _told_apart(found) else (first.row["rank"],),
+        culprits=(first.row["rank"],) if first.row["rank"] is not None and _is_of_one(found) else (),
         cause=_cause(found, kind) if failed else found.status.value if skip is None else "skipped_update",
         causal=_causal(run, found),
         numbers={"bad_records": first.n_bad, "records": first.n, "finite_losses_before": found.n_before},
@@ -121,6 +121,17 @@ def _what(found: NanOnset) -> str:
 def _confidence(found: NanOnset) -> Confidence:
     sure = found.first.n_bad >= 2 or found.first.role == "detector" or bool(found.others)
     return Confidence.HIGH if sure and found.first.role not in {"zero", "echo", "alone"} else Confidence.MEDIUM
+
+
+def _is_of_one(found: NanOnset) -> bool:
+    return _told_apart(found) or _met_alone(found)
+
+
+def _met_alone(found: NanOnset) -> bool:
+    """Whether one rank's detector alone fired, and not that of who logs the loss: a loss of all ranks is met by all."""
+    detected = {c.row["rank"] for c in (found.first, *found.others) if c.role == "detector"}
+    logging = set(found.rows["rank"].drop_nulls().unique().to_list())
+    return found.first.role == "detector" and len(detected) == 1 and bool(logging) and not detected & logging
 
 
 def _told_apart(found: NanOnset) -> bool:

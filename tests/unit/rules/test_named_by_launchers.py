@@ -114,6 +114,13 @@ def test_numbered_dumps_of_several_processes_are_those_of_ranks(
     assert _culprits(tmp_path, **dumps) == ranks
 
 
+@pytest.mark.parametrize(("rank", "ranks"), [(2, (2,)), (0, ())], ids=["alone", "who logs the loss"])
+def test_a_detector_that_fires_on_one_rank_alone_names_it(rank: int, ranks: tuple[int, ...], tmp_path: Path) -> None:
+    logged = "".join(f"[rank0]: {line}\n" for line in _STEPS.splitlines())
+    raised = f"[rank{rank}]: RuntimeError: Rank {rank}: found NaN in local forward loss calculation\n"
+    assert _culprits(tmp_path, train=f"[rank1]: up\n[rank2]: up\n{logged}{raised}") == ranks
+
+
 @pytest.mark.parametrize(("code", "ranks"), [(139, (1,)), (1, ()), (0, ())])
 def test_the_exit_code_of_a_pod_is_that_of_its_rank(code: int, ranks: tuple[int, ...], tmp_path: Path) -> None:
     for rank in range(2):
