@@ -24,7 +24,10 @@ from forensics.io.pickle.machine import Machine
 from forensics.io.tolerant_json import dumps, loads
 from forensics.values import replace
 
-_NAMES = ("*trace_rank_*", "*_dump_[0-9]*", "*fr_trace*", "*flight_recorder*", "*_rank_[0-9]*.json", "*fr_dump*")
+_NAMES = (
+    *("*trace_rank_*", "*_dump_[0-9]*", "*fr_trace*", "*flight*recorder*", "*_rank_[0-9]*.json", "*fr_dump*"),
+    *("*nccl*.json", "*trace_[0-9]*.json", "*trace[0-9]*.json", "*rank[0-9]*.json", "fr/*.json"),
+)
 _PICKLES = tuple(bytes((0x80, version)) for version in (2, 3, 4, 5))
 _PROBE_BYTES = 64 << 10
 _END = lazily(r"(?:^|\D)(\d{1,6})(?:\.(?:json|pkl|pickle|bin|dump))?$")
