@@ -79,10 +79,10 @@ def _said_first(place: Place, files: Sequence[Source]) -> dict[str, int]:
     None where two say the same, where most say nothing, or one does that differs from another in its number alone.
     """
     said: dict[str, int] = {}
-    for seen, source in enumerate(files):
-        if seen == _MOST_FILES and not said:
-            return {}
+    for seen, source in enumerate(files if len(files) >= _ENOUGH else ()):
         told = _spoken_in(_head(place, source))
+        if (seen == _MOST_FILES and not said) or not told.isdisjoint(said.values()):
+            return {}
         if len(told) == 1:
             said[source.path] = told.pop()
     ranks = set(said.values())
