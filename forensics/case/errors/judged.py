@@ -153,7 +153,7 @@ def _headed(run: Run) -> dict[str, list[tuple[int, int, int]]]:
     """
     found: dict[str, list[tuple[int, int, int]]] = {}
     rows = run.scan("events").filter(pl.col("code").is_in(telling("rank_of_lines"))).sort("source", "line").collect()
-    pods = _pods(run) if rows.height else {}
+    pods: Mapping[str, int] = _pods(run) if rows.height else {}
     for source, line, attrs in rows.select("source", "line", "attrs").iter_rows():
         said, own = attributes(attrs), found.setdefault(source, [])
         if own:

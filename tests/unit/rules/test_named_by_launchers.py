@@ -9,8 +9,10 @@ import pytest
 from forensics.api import triage
 
 _STEPS = "".join(f"step {n} | loss {2 + 3 / n:.4f} | lr 3.0e-04\n" for n in range(1, 30))
-_RAISED = 'Traceback (most recent call last):\n  File "/job/mill.py", line 7, in grind\n    sack["grain"]\n'
-_RAISED += "KeyError: 'grain'\n"
+_RAISED = (
+    'Traceback (most recent call last):\n  File "/job/mill.py", line 7, in grind\n    sack["grain"]\n'
+    "KeyError: 'grain'\n"
+)
 
 
 def _culprits(folder: Path, **files: str) -> tuple[int, ...]:
