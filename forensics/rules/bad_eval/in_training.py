@@ -362,6 +362,7 @@ def eval_loss_nan(run: Run) -> Findings:
     every = watched(run).filter(pl.col("role") == "eval").frame()
     series = [*(own for _, own in every.group_by(*SERIES, maintain_order=True)), *scores]
     bad = [own for own in series if own["bad"].any() and not _before_training(own, training)]
+    bad = [own for own in bad if not _not_made(own, training)]
     if not bad or not _is_sound(training):
         return
     lost = [own for own in bad if own["bad"][-1]]
@@ -381,6 +382,21 @@ def _before_training(own: pl.DataFrame, training: pl.DataFrame) -> bool:
     """Whether the only evaluation precedes the first training record of its source."""
     first = training.filter(pl.col("source") == own["source"][0])["seq"].min()
     return own.height == 1 and first is not None and own["seq"][0] < first
+
+
+def _not_made(own: pl.DataFrame, training: pl.DataFrame) -> bool:
+    """Whether it fills the training records at which no evaluation was made: those before the first, or those between.
+
+    An evaluation's value then stands in the records up to the next, or each evaluation is as many records after the last.
+    """
+    made = (~own["bad"]).arg_true().to_numpy()
+    beside = own.filter("bad").join(training, on=("source", "seq"), how="semi")
+    if len(made) < _SOUND or beside.height < own.height - len(made):
+        return False
+    gaps = np.diff(made)
+    is_carried = bool((gaps == 1).all()) and own.filter(~pl.col("bad"))["value"].n_unique() < len(made)
+    is_prefix = is_carried and made[-1] == own.height - 1
+    return is_prefix or bool(gaps[0] > 1 and (gaps == gaps[0]).all() and max(made[0], own.height - made[-1]) <= gaps[0])
 
 
 def _is_sound(training: pl.DataFrame) -> bool:
