@@ -166,7 +166,8 @@ class OneScore(Struct, frozen=True):
     A small set of samples repeats its score while the model learns: a training loss that fell by `learns` says so. Of
     one that fell to `left` beside `many` equal scores of `poor` at most, none of what was learned holds there, unless
     another score rose by `rises` of the whole. `zeros`: evaluations without a right answer of the class that is sought.
-    A score of `precise` digits is of hundreds of samples: `still` equal ones, from the first on, are no chance.
+    A score of `precise` digits is of hundreds of samples: `still` equal ones, from the first on, are no chance. A score
+    of `low` at most moves further than by `near` of itself within `many` evaluations of a model that learns.
     """
 
     repeats: int = 5
@@ -180,6 +181,8 @@ class OneScore(Struct, frozen=True):
     zeros: int = 3
     precise: int = 4
     still: int = 10
+    low: float = 0.1
+    near: float = 0.01
 
 
 def _none_found(run: Run, cfg: OneScore) -> Finding | None:
@@ -221,6 +224,10 @@ def one_score(run: Run, cfg: OneScore) -> Findings:
     if stood is not None:
         yield _constant(stood, 0, fell if learned else 0.0, "one_answer")
         return
+    idle = [one for one in scores if _is_stuck(one, cfg)]
+    if learned and idle and not any(_rise_of(one) >= cfg.near for one in scores):
+        yield _constant(idle[0], 0, fell, "learned_for_training_only")
+        return
     if learned and (fell < 1 - cfg.left or any(_rise_of(one) >= cfg.rises for one in scores)):
         return
     repeats, most = (cfg.many, cfg.poor) if learned else (cfg.repeats, cfg.most)
@@ -246,10 +253,18 @@ def _stood(score: EvalCurve, cfg: OneScore) -> bool:
     return len(values) >= cfg.still and _since(values) == 0 and 0 < share < 1 and _digits(values) >= cfg.precise
 
 
+def _is_stuck(score: EvalCurve, cfg: OneScore) -> bool:
+    """Whether many evaluations gave nearly one score, from the first on, which is next to nothing."""
+    least, most = float(score.values.min()), float(score.values.max())
+    share = most / (100.0 if most > 1 else 1.0)
+    return len(score.values) >= cfg.many and 0 < share <= cfg.low and least >= (1 - cfg.near) * most
+
+
 def _constant(score: EvalCurve, start: int, fell: float, cause: str) -> Finding:
     value, count = float(score.values[-1]), len(score.values) - start
+    about = "" if bool((score.values[start:] == value).all()) else "about "
     return one_score.finding(
-        f"{score.name} is {number(value)} in each of the last {count} evaluations"
+        f"{score.name} is {about}{number(value)} in each of the last {count} evaluations"
         + (f" while the training loss fell by {fell:.0%}" if fell else ""),
         "a model that changes gives other answers, unless it gives every sample the same one",
         proof(score.row(start), score.row(-1)),
