@@ -387,7 +387,7 @@ def _before_training(own: pl.DataFrame, training: pl.DataFrame) -> bool:
 def _not_made(own: pl.DataFrame, training: pl.DataFrame) -> bool:
     """Whether it fills the training records at which no evaluation was made: those before the first, or those between.
 
-    An evaluation's value then stands in the records up to the next, or each evaluation is as many records after the last.
+    An evaluation's value then stands in the records up to the next, or evaluations are equally many records apart.
     """
     made = (~own["bad"]).arg_true().to_numpy()
     beside = own.filter("bad").join(training, on=("source", "seq"), how="semi")

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.evals.curves import eval_curves
+from forensics.analyses.learning.objective import reinforced
 from forensics.case.checkpoints import nearest_words
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.joined.stores import counted
@@ -36,6 +37,8 @@ class Overfit(Struct, frozen=True):
     before warn where they rise by `parted` while the training loss is lower at each: of 20,000 made runs whose four
     evaluation losses fall, with noise of 3 %, none does so. Where the first evaluation is the best and no score was
     ever more than `stands` above its median or reached `guess`, nothing that was learned holds for the evaluation.
+    Where no loss of training was recorded, as of boosted trees, `alone` evaluations warn that fell by `warn`, and rose
+    by as much with at most `at_once` of it between two evaluations: what breaks off diverged.
     """
 
     evaluations: int = 5
@@ -54,6 +57,8 @@ class Overfit(Struct, frozen=True):
     near: int = 3
     stands: float = 0.1
     guess: float = 0.6
+    alone: int = 20
+    at_once: float = 0.25
 
 
 @rule("LRN002 overfit", "metrics", confidence="medium", cause="overfit")
@@ -65,6 +70,11 @@ def overfit(run: Run, cfg: Overfit) -> Findings:
         for c in curves(run, "eval_loss")
         if (hit := _judge(c, own := _of_its_attempt(training, c), cfg) or _parting(c, own, cfg)) is not None
     ]
+    is_alone = not found and not training and _is_alone(run)
+    if is_alone:
+        found = [
+            (c, (best, Severity.WARNING)) for c in curves(run, "eval_loss") if (best := _turned(c, cfg)) is not None
+        ]
     if not found:
         return
     curve, (best, severity) = max(found, key=lambda pair: pair[1][1].rank)
@@ -75,23 +85,40 @@ def overfit(run: Run, cfg: Overfit) -> Findings:
     where = f"evaluation {best + 1}" if np.isnan(epoch) else f"epoch {epoch:.3g}"
     where = where if step is None else f"step {step}"
     taken = f"the checkpoint of {where}" if step is None else nearest_words(run, step)
-    meanwhile = "vanished" if severity is Severity.ERROR else "fell"
+    meanwhile = f" while the training loss {'vanished' if severity is Severity.ERROR else 'fell'}"
     apart = best == 0 and len(curve) >= cfg.evaluations and _never_scored(run, cfg)
     yield overfit.finding(
-        f"{curve.raw_name} rose from {low:.4g} at {where} to {last:.4g} while the training loss {meanwhile}",
+        f"{curve.raw_name} rose from {low:.4g} at {where} to {last:.4g}{'' if is_alone else meanwhile}",
         "every evaluation after the lowest is worse than the one before it"
         if bool((np.diff(curve.values[best:]) > 0).all())
         else "the last evaluations are above the lowest by more than their noise explains",
         proof(rising, curve.row(best), curve.row(-1)),
         onset_at(rising, step),
         severity=severity,
-        confidence="low" if len(curve) < cfg.evaluations and severity is Severity.WARNING else "medium",
+        confidence="low" if is_alone or (len(curve) < cfg.evaluations and severity is Severity.WARNING) else "medium",
         cause="learned_for_training_only" if apart else "overfit",
         numbers={"best": low, "last": last},
         next=("evaluate a part of the training set with the code of the evaluation",)
         if apart
         else (f"use {taken}", "stop earlier, regularise, or add data"),
     )
+
+
+def _is_alone(run: Run) -> bool:
+    """Whether no loss of training was recorded, not even a part of one, and nothing is rewarded."""
+    names = metric_names(run)["raw_name"].drop_nulls().unique().to_list()
+    costs = [name for name in names if stands_for("of_loss", name)]
+    return not reinforced(run) and all(stands_for("held_out_word", name) for name in costs)
+
+
+def _turned(evals: Curve, cfg: Overfit) -> int | None:
+    """The lowest of many evaluations that fell to it, and rose behind it step by step."""
+    values, best = evals.values, int(np.argmin(evals.values))
+    low = float(values[best])
+    if len(values) < cfg.alone or low <= 0 or values[0] < low * (1 + cfg.warn) or evals.ends_nonfinite:
+        return None
+    rise, most = _rise(values, best, cfg), float(np.diff(values[best:]).max(initial=0.0))
+    return best if rise is not None and rise >= cfg.warn and most <= cfg.at_once * rise * low else None
 
 
 def _of_its_attempt(training: list[Curve], evals: Curve) -> list[Curve]:
