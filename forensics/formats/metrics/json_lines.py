@@ -1,12 +1,14 @@
 """JSON records of metrics, each an object with a step: LLaMA-Factory, OpenMMLab, detectron2, RLlib, W&B, custom.
 
 They are lines, or one list, as `json.dump(trainer.state.log_history)` and custom loops write it, or one object with a
-list of each metric, as `json.dump(history.history)` does, perhaps below a key: `{"history": {"loss": […]}}`. A list,
-an object of lists with steps or a loss, and one below such a key may have any name.
+list of each metric, as `json.dump(history.history)` does, perhaps below a key: `{"history": {"loss": […]}}`, or one of
+plots, as ClearML gives scalars. A list, an object of lists with steps or a loss, one below such a key and an object of
+plots may have any name.
 
-NaN may stand as a bare literal or as a string. Nested objects are joined with `/`; a nested `config` becomes facts. A
-record that names a held-out split gets that split before its names. Where a writer counts iterations anew in each
-epoch, the fall of the step with a rising epoch is no restart.
+A number that was gathered over samples, `{"num": 64, "mean": 0.7, "std": 0.1}`, is its mean. NaN may stand as a bare
+literal or as a string. Nested objects are joined with `/`; a nested `config` becomes facts. A record that names a
+held-out split gets that split before its names. Where a writer counts iterations anew in each epoch, the fall of the
+step with a rising epoch is no restart.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from forensics.dialects import wraps
 from forensics.dialects.names import canonical
 from forensics.dialects.reader import Bounds, Reader
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
+from forensics.formats.metrics._plots import may_be_plots, plots_of
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import CONSTANTS, DATES, EPOCHS, RANKS, STEPS, TIMES
 from forensics.formats.rows.facts import write_facts
@@ -79,7 +82,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=11,
+    version=12,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts", "events"),
     growth=8,
@@ -93,6 +96,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     head = opened.text_head(_HEAD_BYTES)
     named = any(fnmatchcase(opened.source.path.rpartition("/")[2], glob) for glob in _GLOBS)
     columns = columns_of(document(opened, limits)) if may_be_columns(head) else None
+    columns = plots_of(document(opened, limits)) if columns is None and may_be_plots(head) else columns
     if columns is None and (rows := _rows_of(head, opened, limits)) is not None:
         state = _read(rows, opened, MetricRows(out, limits), by_epoch=_sniff((row for _, row in rows), opened.budget))
         _own_words(document(opened, limits), out, limits)
@@ -260,7 +264,7 @@ def _time(record: Mapping[str, object], keys: _Keys) -> tuple[str, int | None]:
 
 def _parsed(record: dict[str, object], budget: Budget) -> _Row:
     nested = any(type(cell) is dict for cell in record.values())
-    own = {key: cell for key, cell in record.items() if key != _CONFIG} if _CONFIG in record else record
+    own = {key: _gathered(cell) for key, cell in record.items() if key != _CONFIG} if nested else record
     every = dict(budget.each(flat(own, "/", _NESTING), itemgetter(0))) if nested else own
     keys = _meaning(tuple(record), tuple(every))
     (step_name, step), (epoch_name, epoch) = _axis(every, keys.steps), _axis(every, keys.epochs)
@@ -275,6 +279,17 @@ def _parsed(record: dict[str, object], budget: Budget) -> _Row:
             continue
         cells.append((printed, value))
     return _Row(int64(step), epoch, t_ns, int64(number(every.get(keys.rank))), _named(every, cells))
+
+
+#: What a writer keeps of many samples of one number, beside their mean.
+_OF_SAMPLES = frozenset(("num", "mean", "std", "count", "min", "max", "sum", "var"))
+
+
+def _gathered(cell: object) -> object:
+    """The mean of what was gathered over samples; any other cell as it is."""
+    if not isinstance(cell, dict) or not {"mean"} < cell.keys() <= _OF_SAMPLES:
+        return cell
+    return cast("dict[str, object]", cell)["mean"]
 
 
 def _named(record: Mapping[str, object], cells: list[tuple[str, float | None]]) -> tuple[tuple[str, float | None], ...]:
@@ -393,12 +408,19 @@ def columns_of(data: bytes) -> JsonColumns | None:
         longest = max(map(len, lists.values()), default=0)
         whole = {path: cells for path, cells in lists.items() if len(cells) == longest}
         kept = {"/".join(path) if paths is split else path[-1]: cells for path, cells in whole.items()}
-        if longest < 2 or (paths is not own and not any(canonical(name).canonical == "loss" for name in kept)):
+        if longest < 2 or (paths is not own and not any(map(_is_cost, kept))):
             continue
         where = next(iter(whole))
         number_of_line, at = offsets_of(data, {where}).of(where)
         return JsonColumns(kept, Line(number_of_line or 1, at or 0, b"", ended=True), is_held=len(where) > 1)
     return None
+
+
+def _is_cost(name: str) -> bool:
+    """Whether a name is that of a loss, or of what trees are boosted for, behind its split: `valid_0/rmse`."""
+    own = name.rpartition("/")[2]
+    known = (stands_for(means, one) for means in ("whole_loss", "objective") for one in (name, own))
+    return canonical(name).canonical == "loss" or any(known)
 
 
 def _is_split(key: str) -> bool:

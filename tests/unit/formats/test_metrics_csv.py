@@ -146,9 +146,10 @@ def test_a_table_of_another_language_has_its_decimals_behind_a_comma(run: Run) -
     assert run(read, "verlauf.csv", data).points("loss") == [(50, 2.3311), (100, 0.091), (150, 1.5)]
 
 
-def test_a_long_table_names_each_number_in_its_row(run: Run) -> None:
+@pytest.mark.parametrize("columns", ["step,metric,value", "step,metric.name,value", "step,metricName,metricValue"])
+def test_a_long_table_names_each_number_in_its_row(columns: str, run: Run) -> None:
     rows = "".join(f"{at},{name},{at / 4}\n" for at in range(1, 6) for name in ("loss", "grad_norm"))
-    wrote = run(read, "m.csv", b"step,metric,value\n" + rows.encode())
+    wrote = run(read, "m.csv", f"{columns}\n{rows}".encode())
     assert wrote.points("loss") == wrote.points("grad_norm") == [(at, at / 4) for at in range(1, 6)]
 
 

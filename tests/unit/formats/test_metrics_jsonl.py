@@ -381,3 +381,57 @@ def test_the_word_of_an_end_in_a_file_of_its_own_is_read_as_a_last_line(data: by
 def test_an_object_that_tells_no_end_is_left_to_others(data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
         run(read, "result.json", data)
+
+
+PLOT = (
+    b'{"train": {"loss": {"name": "loss", "x": %s, "y": [2.5, NaN, 1.5]}},'
+    b' "note": {"note": {"x": [1, 2], "y": [0, 1]}}}'
+)
+
+
+def test_plots_of_steps_and_values_are_read_by_their_title_and_series(run: Run) -> None:
+    wrote = run(read, "task_scalars.json", PLOT % b"[0, 10, 20]")
+    metrics = wrote.table("metrics")
+    assert {*metrics["raw_name"]} == {"train/loss", "note"}
+    assert metrics.filter(pl.col("name") == "loss")["step"].to_list() == [0, 10, 20]
+    assert math.isnan(wrote.points("loss")[1][1])
+
+
+@pytest.mark.parametrize(
+    "steps", [b"[0, 20, 10]", b"[0.0, 0.5, 1.0]", b"[0, 10]", b"[1700000000, 1700000010, 1700000020]"]
+)
+def test_a_plot_whose_axis_counts_no_steps_is_none(steps: bytes, run: Run) -> None:
+    wrote = run(read, "task_scalars.json", PLOT % steps)
+    assert {*wrote.table("metrics")["raw_name"]} == {"note"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "names"),
+    [
+        (b'{"num": 64, "mean": 0.5, "std": 0.1}', {"Loss/G/loss"}),
+        (b'{"mean": 0.5}', {"Loss/G/loss/mean"}),
+        (b'{"mean": 0.5, "loss": 0.5}', {"Loss/G/loss/mean", "Loss/G/loss/loss"}),
+    ],
+)
+def test_a_number_gathered_over_samples_is_its_mean(cell: bytes, names: set[str], run: Run) -> None:
+    line = b'{"Progress/kimg": {"num": 1, "mean": %d.03, "std": 0}, "Loss/G/loss": ' + cell + b"}\n"
+    metrics = run(read, "stats.jsonl", b"".join(line % kimg for kimg in (0, 4, 8))).table("metrics")
+    assert {*metrics["raw_name"]} == names
+    assert metrics["step"].unique().sort().to_list() == [0, 4, 8]
+
+
+@pytest.mark.parametrize(("cost", "is_read"), [("binary_logloss", True), ("rmse", True), ("auc", False)])
+def test_lists_below_a_split_are_those_of_what_trees_are_boosted_for(cost: str, *, is_read: bool, run: Run) -> None:
+    data = b'{"valid_0": {"%s": [0.7, 0.6, 0.5]}}' % cost.encode()
+    if is_read:
+        assert {*run(read, "evals.json", data).table("metrics")["raw_name"]} == {f"valid_0/{cost}"}
+    else:
+        with pytest.raises(NotMine):
+            run(read, "evals.json", data)
+
+
+def test_a_tracker_may_name_each_number_in_its_record_and_print_it_as_text(run: Run) -> None:
+    records = (f'{{"metricName": "train_loss", "metricValue": "{4 - at}.5", "step": {at}}}' for at in range(4))
+    assert run(read, "comet.json", f"[{', '.join(records)}]".encode()).points("loss") == [
+        (at, 4.5 - at) for at in range(4)
+    ]
