@@ -59,9 +59,40 @@ def known(run: Run) -> pl.DataFrame:
         removed=removed,
         ruined=_ruined(run, best["path"].to_list()),
         replaced=file & (pl.col("step") < pl.col("step").max().over("path")),
-        complete=pl.when(_is_cut(told)).then(pl.lit(value=False)).otherwise("complete"),
+        complete=pl.when(_is_cut(told) | pl.col("path").is_in([one.path for one in lacking(run)]))
+        .then(pl.lit(value=False))
+        .otherwise("complete"),
     )
     return best.filter("written").drop("written").sort("step")
+
+
+#: A part of weights that says how many there are, from 0 or 1: `model-00002-of-00004.safetensors`.
+_PART = lazily(r"(?:.*/)?(?P<stem>[^/]+)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.\w+", re.ASCII)
+
+
+class Lacking(Struct, frozen=True):
+    """A checkpoint on disk of whose parts some are there and some are not, and one that is."""
+
+    path: str
+    step: int | None
+    source: str
+    has: int
+    parts: int
+
+
+@derived
+def lacking(run: Run) -> tuple[Lacking, ...]:
+    """Give the checkpoints on disk that lack parts, by the names of the others, in the order of their paths."""
+    rows = run.scan("checkpoints").filter((pl.col("kind") == "directory") & pl.col("source").str.contains("-of-"))
+    found: dict[tuple[str, str, int], dict[int, tuple[str, int | None]]] = {}
+    for source, path, step in rows.select("source", "path", "step").sort("source").collect().iter_rows():
+        if (part := _PART.fullmatch(source)) is not None:
+            key = (path or "", source.rpartition("/")[0] + part["stem"], int(part["parts"]))
+            found.setdefault(key, {})[int(part["part"])] = source, step
+    short = ((key, own) for key, own in sorted(found.items()) if len(own) < key[2])
+    return tuple(
+        Lacking(path, one[1], one[0], len(own), parts) for (path, _, parts), own in short for one in [min(own.values())]
+    )
 
 
 def nearest_words(run: Run, step: int | None) -> str:

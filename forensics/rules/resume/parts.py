@@ -1,0 +1,30 @@
+"""Checkpoints on disk from which nothing can be resumed."""
+
+from __future__ import annotations
+
+from forensics.case.checkpoints import known, lacking
+from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, rule
+
+
+@rule(
+    "RSM010 checkpoint-lacks-parts",
+    "metrics checkpoints",
+    severity="warning",
+    confidence="high",
+    cause="checkpoint_incomplete",
+)
+def lacks_parts(run: Run) -> Findings:
+    """Find the newest checkpoint, or one without a step, of which parts are not there."""
+    found = lacking(run)
+    newest = known(run).filter("on_disk")["step"].max() if found else None
+    for one in found:
+        if one.step is not None and one.step != newest:
+            continue
+        yield lacks_parts.finding(
+            f"{one.path or 'the checkpoint'} has {one.has} of {one.parts} parts of its weights",
+            "each part says in its name how many there are, and loading asks for all",
+            (Evidence(one.source, Locator(), f"a part of {one.parts}", step=one.step),),
+            Onset(step=one.step),
+            numbers={"parts": one.parts, "there": one.has},
+        )
+        return
