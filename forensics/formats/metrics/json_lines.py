@@ -49,6 +49,8 @@ _SAMPLE_ROWS = 50
 _HEAD_BYTES, _TAIL_BYTES = 1 << 20, 16 << 10
 _MAX_STEPS = ("total_steps", "max_steps")
 _CONFIG = "config"
+#: Of a trial of Ray Tune, true in its last record alone.
+_DONE = "done"
 #: A file that tells of the end of a run is no larger.
 _FEW_BYTES = 64 << 10
 _FACTS = 1_000
@@ -155,6 +157,10 @@ def _last_words(state: _State, out: Out, limits: Limits) -> None:
     if state.last is None:
         return
     line, record = state.last
+    if record.get(_DONE) is True and state.first.get(_DONE) is False:
+        own = {key: record[key] for key in (_DONE, *STEPS) if key in record}
+        _said(line._replace(text=json.dumps(own).encode()), out, limits)
+        return
     first, last = ({name for name, _ in _parsed(one, state.budget).cells} for one in (state.first, record))
     if first & last or not any(isinstance(cell, str) for cell in record.values()):
         return

@@ -435,3 +435,16 @@ def test_a_tracker_may_name_each_number_in_its_record_and_print_it_as_text(run: 
     assert run(read, "comet.json", f"[{', '.join(records)}]".encode()).points("loss") == [
         (at, 4.5 - at) for at in range(4)
     ]
+
+
+@pytest.mark.parametrize(("first", "last", "is_end"), [(False, True, True), (False, False, False), (True, True, False)])
+def test_a_trial_is_over_where_its_last_result_alone_is_done(
+    first: bool,
+    last: bool,
+    is_end: bool,
+    run: Run,  # noqa: FBT001 - a table of truth
+) -> None:
+    line = '{"training_iteration": %d, "loss": 0.5, "done": %s}\n'
+    data = "".join(line % (at, str(last if at == 3 else first).lower()) for at in (1, 2, 3))
+    events = run(read, "result.json", data.encode()).table("events")
+    assert ("finished-last-done" in events["code"].to_list()) == is_end if is_end else events.is_empty()
