@@ -25,6 +25,7 @@ from forensics.formats.rows.text import settle
 from forensics.formats.wandb.exports.columns import INDEX, is_chart, is_history
 from forensics.io.columns import as_column
 from forensics.knowledge.vocabulary import keys_of, stands_for
+from forensics.patterns import lazily
 from forensics.values import replace
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _UNIX_S = (1.4e9, 2e9)
 _SAMPLE_ROWS = 20
 _CONFIG = "config/"
 _FACTS = 1_000
+_PARTS = lazily(r"[_.-]")
 
 
 class _Header(Struct, frozen=True):
@@ -53,10 +55,16 @@ class _Header(Struct, frozen=True):
     date: int | None = None
     #: a column that names the number beside it, of a long table with a row for each number
     name: int | None = None
+    #: what the path of the file says of its only metric, whose column is called a value
+    title: str = ""
     #: a column of the rank that a row is of, where the table holds those of several
     rank: int | None = None
     #: no column counts, so that the rows do, from 1
     by_row: bool = False
+
+    def called(self, index: int) -> str:
+        """The name of the metric of a column."""
+        return self.title or self.names[index]
 
     def bare(self, index: int, cell: str) -> str:
         """A cell without the unit of its column."""
@@ -76,7 +84,7 @@ class _State(Struct):
 
 
 @ingester(
-    "metrics_csv", version=8, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
+    "metrics_csv", version=9, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
 )
 def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
     """Read one table, with the sizes of `Sizes` unless others are given.
@@ -180,7 +188,7 @@ def _sniff(opened: Opened) -> tuple[str, _Header]:
         raise NotMine("the first line names no step and no epoch")
     if is_chart(rows[0]) or is_history(rows[0]):
         raise NotMine("an export of W&B")
-    header = _without_end(_ranked(_long(header, rows[1:]), rows[1:]), rows[1:])
+    header = _titled(_without_end(_ranked(_long(header, rows[1:]), rows[1:]), rows[1:]), opened.source.path)
     if header.by_row:
         return delimiter, header
     axis = header.epoch if header.step is None else header.step
@@ -208,6 +216,23 @@ def _long(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:
     told = [row[named].strip() for row in rows if len(row) > named]
     is_text = bool(told) and all(cell and number(cell) is None for cell in told)
     return replace(header, metrics=(value,), name=named) if is_text else header
+
+
+def _titled(header: _Header, path: str) -> _Header:
+    """The header with the name of its one metric, which is called a value, from a path such as `val/loss.csv`.
+
+    A file of TensorBoard's is called `run-NAME-tag-METRIC.csv`, where the name of the run may end in a split.
+    """
+    values = [i for i in header.metrics if header.names[i].lower() in keys_of("value_of_a_name")]
+    if header.name is not None or len(values) != 1:
+        return header
+    folder, _, base = path.rpartition("/")
+    run_name, tag, stem = base.rpartition(".")[0].rpartition("-tag-")
+    above = _PARTS.split(run_name)[-1] if tag else folder.rpartition("/")[2]
+    is_split = stands_for("names_a_split_only", above) or stands_for("held_out_word", above)
+    title = f"{above}/{stem}" if is_split else stem
+    is_known = any(stands_for(means, title) for means in ("printed_metric", "of_loss", "evaluation_metric", "judged"))
+    return replace(header, metrics=tuple(values), title=title) if is_known else header
 
 
 def _without_end(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:
@@ -254,7 +279,7 @@ def _row(row: Row, state: _State) -> None:
     shared = At(state.seq, 0, rank, row.line, row.byte, axis, epoch, t_ns)
     see = state.attempts.see
     for index in header.metrics:
-        name = header.names[index] if header.name is None else row.cells[header.name].strip()
+        name = header.called(index) if header.name is None else row.cells[header.name].strip()
         value = numbers[index]
         if name.startswith(_CONFIG):
             _remember(state, name, row.cells[index : index + 1])
@@ -278,7 +303,7 @@ def _table(columns: Columns, state: _State) -> None:
         axis = as_column(np.arange(state.seq + 1, state.seq + height + 1))
     configured = [i for i in header.metrics if header.names[i].startswith(_CONFIG)]
     metrics = [i for i in header.metrics if i not in configured]
-    names, numbers = [header.names[i] for i in metrics], [columns.numbers(i, header.units.get(i, "")) for i in metrics]
+    names, numbers = [header.called(i) for i in metrics], [columns.numbers(i, header.units.get(i, "")) for i in metrics]
     there = np.column_stack([np.zeros((height, 0), np.bool_), *(one.is_not_null().to_numpy() for one in numbers)])
     values = np.column_stack([np.zeros((height, 0)), *(one.to_numpy() for one in numbers)])
     attempts = _attempts(state, names, axis, None if header.step is None else epoch, there)

@@ -189,3 +189,24 @@ def test_steps_of_an_epoch_whose_end_is_minus_one_are_counted_by_their_rows(
     wrote = run(read, "similarity_evaluation_results.csv", f"epoch,steps,cosine_spearman\n{rows}".encode())
     assert [step for step, _ in wrote.points("cosine_spearman")] == steps
     assert wrote.table("metrics")["epoch"].to_list() == [0.0, 0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("NEP-7/val/loss.csv", "val/loss"),
+        ("NEP-7/loss.csv", "loss"),
+        ("run-exp_validation-tag-epoch_loss.csv", "validation/epoch_loss"),
+        ("run-exp_7-tag-grad_norm.csv", "grad_norm"),
+        ("prices/market.csv", "value"),
+    ],
+)
+def test_a_column_that_is_called_a_value_has_the_name_of_its_path(path: str, name: str, run: Run) -> None:
+    rows = "".join(f"{at},{at / 4},{1_700_000_000 + at}.5\n" for at in range(5))
+    wrote = run(read, path, b"step,value,timestamp\n" + rows.encode())
+    assert {*wrote.table("metrics")["raw_name"]} == {name}
+
+
+def test_of_many_rows_the_value_has_that_name_too(run: Run) -> None:
+    rows = "".join(f"{at},{at / 4:.6f}\n" for at in range(5_000))
+    assert len(run(read, "val/loss.csv", b"step,value\n" + rows.encode()).points("eval_loss")) == 5_000

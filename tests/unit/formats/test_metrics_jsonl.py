@@ -442,7 +442,7 @@ def test_a_trial_is_over_where_its_last_result_alone_is_done(
     first: bool,
     last: bool,
     is_end: bool,
-    run: Run,  # noqa: FBT001 - a table of truth
+    run: Run,
 ) -> None:
     line = '{"training_iteration": %d, "loss": 0.5, "done": %s}\n'
     data = "".join(line % (at, str(last if at == 3 else first).lower()) for at in (1, 2, 3))
