@@ -59,8 +59,15 @@ class _Header(Struct, frozen=True):
     title: str = ""
     #: a column of the rank that a row is of, where the table holds those of several
     rank: int | None = None
+    #: the steps are counted anew in each epoch
+    in_epochs: bool = False
     #: no column counts, so that the rows do, from 1
     by_row: bool = False
+
+    @property
+    def is_by_rows(self) -> bool:
+        """Whether a row is more than the numbers of its columns."""
+        return self.name is not None or self.rank is not None or self.in_epochs
 
     def called(self, index: int) -> str:
         """The name of the metric of a column."""
@@ -71,6 +78,30 @@ class _Header(Struct, frozen=True):
         return cell.strip().removesuffix(self.units.get(index, "")).rstrip()
 
 
+class _Batches(Struct):
+    """Counts the batches of all epochs, where each counts its own and the file begins with the first epoch."""
+
+    epoch: float | None = None
+    before: int | None = 0
+    first: int = 0
+    last: int = 0
+    apart: int = 0
+
+    def place(self, batch: int | None, epoch: float | None) -> int | None:
+        """Give the place of a batch among all; an epoch whose first batch is 0 ends as far behind its last record."""
+        if batch is None or epoch is None:
+            return None
+        if self.epoch is None or epoch < self.epoch:
+            self.before, self.first = 0 if epoch <= 1 else None, batch
+        elif epoch > self.epoch and batch <= self.last:
+            ended = self.last + (self.apart if self.first == 0 else 0)
+            self.before, self.first = None if self.before is None else self.before + ended, batch
+        else:
+            self.apart = batch - self.last
+        self.epoch, self.last = epoch, batch
+        return None if self.before is None else self.before + batch
+
+
 class _State(Struct):
     header: _Header
     rank: int | None
@@ -78,6 +109,7 @@ class _State(Struct):
     attempts: Attempts
     #: of the header that the file begins with
     first_name: str = ""
+    batches: _Batches = field(default_factory=_Batches)
     seq: int = 0
     lost_bytes: int = 0
     config: dict[str, object] = field(default_factory=dict[str, object])
@@ -129,7 +161,7 @@ def _many(stretch: Stretch, delimiter: str, least_lines: int, state: _State, out
     for part in csv_columns.fitting(stretch, shape):
         if isinstance(part, Row):
             _one(part, state, out)
-        elif len(state.header.names) == width and state.header.name is None and state.header.rank is None:
+        elif len(state.header.names) == width and not state.header.is_by_rows:
             _table(csv_columns.columns_of(part, delimiter, width), state)
         else:
             for row in part.rows(delimiter):
@@ -188,7 +220,8 @@ def _sniff(opened: Opened) -> tuple[str, _Header]:
         raise NotMine("the first line names no step and no epoch")
     if is_chart(rows[0]) or is_history(rows[0]):
         raise NotMine("an export of W&B")
-    header = _titled(_without_end(_ranked(_long(header, rows[1:]), rows[1:]), rows[1:]), opened.source.path)
+    header = _within_epochs(_ranked(_long(header, rows[1:]), rows[1:]), rows[1:])
+    header = _titled(_without_end(header, rows[1:]), opened.source.path)
     if header.by_row:
         return delimiter, header
     axis = header.epoch if header.step is None else header.step
@@ -216,6 +249,19 @@ def _long(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:
     told = [row[named].strip() for row in rows if len(row) > named]
     is_text = bool(told) and all(cell and number(cell) is None for cell in told)
     return replace(header, metrics=(value,), name=named) if is_text else header
+
+
+def _within_epochs(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:
+    """The header with the counter of batches as its step, where several rows are of one epoch."""
+    if header.step is not None or header.epoch is None:
+        return header
+    of_rows = [row for row in rows if len(row) == len(header.names)]
+    epochs = [row[header.epoch].strip() for row in of_rows]
+    counters = (i for i in header.metrics if stands_for("counter_of_steps", header.names[i].lower()))
+    step = next((i for i in counters if all(row[i].strip().isdigit() for row in of_rows)), None)
+    if step is None or len({*epochs}) == len(epochs):
+        return header
+    return replace(header, step=step, metrics=tuple(i for i in header.metrics if i != step), in_epochs=True)
 
 
 def _titled(header: _Header, path: str) -> _Header:
@@ -276,7 +322,8 @@ def _row(row: Row, state: _State) -> None:
     t_ns = unix_ns(time) if header.date is None else dated("".join(row.cells[header.date :][:1]).strip())
     own = None if header.rank is None else int64(numbers[header.rank])
     rank = state.rank if own is None else own
-    shared = At(state.seq, 0, rank, row.line, row.byte, axis, epoch, t_ns)
+    gstep = state.batches.place(axis, epoch) if header.in_epochs else None
+    shared = At(state.seq, 0, rank, row.line, row.byte, axis, epoch, t_ns, gstep)
     see = state.attempts.see
     for index in header.metrics:
         name = header.called(index) if header.name is None else row.cells[header.name].strip()

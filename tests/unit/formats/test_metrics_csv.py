@@ -210,3 +210,20 @@ def test_a_column_that_is_called_a_value_has_the_name_of_its_path(path: str, nam
 def test_of_many_rows_the_value_has_that_name_too(run: Run) -> None:
     rows = "".join(f"{at},{at / 4:.6f}\n" for at in range(5_000))
     assert len(run(read, "val/loss.csv", b"step,value\n" + rows.encode()).points("eval_loss")) == 5_000
+
+
+@pytest.mark.parametrize(
+    ("first", "every", "steps"),
+    [(0, 10, [0, 10, 20, 30, 40, 50]), (10, 10, [10, 20, 30, 40, 50, 60]), (4, 7, [4, 11, 18, 22, 29, 36])],
+)
+def test_batches_of_an_epoch_are_counted_on_in_the_next(first: int, every: int, steps: list[int], run: Run) -> None:
+    rows = "".join(f"{epoch},{first + every * n},2.{n}\n" for epoch in (0, 1) for n in range(3))
+    metrics = run(read, "m.csv", f"epoch,batch,loss\n{rows}".encode()).table("metrics")
+    assert metrics["gstep"].to_list() == steps
+    assert metrics["step"].to_list()[3:] == [first + every * n for n in range(3)]
+    assert metrics["attempt"].unique().to_list() == [0]
+
+
+def test_one_row_for_each_epoch_counts_its_epochs(run: Run) -> None:
+    wrote = run(read, "m.csv", b"epoch,batches,loss\n1,40,2.5\n2,40,2.0\n3,40,1.5\n")
+    assert [step for step, _ in wrote.points("loss")] == [1, 2, 3]
