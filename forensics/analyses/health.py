@@ -160,6 +160,8 @@ def _unseen(end: Ending, records: _Records, *, evaluated: bool) -> Health:
 def _no_course(records: _Records) -> str:
     if not records.losses:
         return "no loss and no reward was recognised that would show whether it learned"
+    if not records.steps:
+        return "no loss of training was recorded, that of evaluations alone"
     return f"a loss was printed at {records.steps} step{'s' if records.steps > 1 else ''} only, too few to show a trend"
 
 

@@ -51,6 +51,8 @@ class Flat(Struct, frozen=True):
     A loss over pairs is that of a guess within `exact` of the logarithm of a power of two, as batches have; one level
     in sixty is. Many trained models have losses near ln(2): `coin` bounds both ends of one that knows nothing.
     Of files of like names, one is left behind where all others fell by `others`, in logarithms, from its `level`.
+    An update of Adam moves a weight by no more than the rate, or little more (Kingma and Ba 2015), and weights are some
+    hundredths: rates that add up to less than `moved` change none of them by a thousandth.
     `by_heart` is the loss that two examples reach within 200 steps where loop, loss and model are right.
     """
 
@@ -72,6 +74,7 @@ class Flat(Struct, frozen=True):
     most_rise: float = 1.1
     tiny: float = 1e-4
     by_heart: float = 0.1
+    moved: float = 1e-5
     exact: float = 0.001
     others: float = 0.3
     level: float = 0.15
@@ -190,20 +193,35 @@ def _is_tiny(run: Run, curve: Curve, cfg: Flat) -> bool:
     return norm is not None and bool(median_of(norm.values) > 0 and quantiles_of(norm.values, [0.9])[0] < cfg.tiny)
 
 
+def _starves(run: Run, curve: Curve, cfg: Flat) -> Curve | None:
+    """The learning rate beside a loss whose values, added up over all steps, move no weight; None for another one."""
+    rate = beside(run, curve, "lr")
+    first, last = curve.step(0), curve.step(-1)
+    if rate is None or first is None or last is None or rate.ends_nonfinite:
+        return None
+    return rate if 0 < float(rate.values.mean()) * (last - first + 1) < cfg.moved else None
+
+
 def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> Finding:
     tiny = _is_tiny(run, curve, cfg)
     # all the time, by next to nothing
     crawls = trend.fall > cfg.sigmas * trend.fall_error and trend.late_fall > cfg.sigmas * trend.late_error
     sure = _long(run, curve, trend, cfg) and (_is_fresh(run, trend, cfg) or (trend.last > cfg.by_heart and tiny))
+    starving = None if tiny else _starves(run, curve, cfg)
     what = "hardly fell" if crawls else "did not fall"
     return no_decrease.finding(
         f"{curve.raw_name} {what}: {number(trend.first)} at first, {number(trend.last)} at last",
         f"a fall of more than {max(cfg.least_fall, cfg.sigmas * trend.fall_error):.1%} would have shown"
-        f" over {trend.records} records{_usual(run, trend)}",
-        proof(curve.row(0), curve.row(-1)),
+        f" over {trend.records} records{_usual(run, trend)}"
+        + (
+            f"; the learning rate is {number(float(starving.values.max()))} at most, and moves no weight"
+            if starving
+            else ""
+        ),
+        proof(curve.row(0), curve.row(-1), starving.row(int(starving.values.argmax())) if starving else None),
         severity="warning" if sure else "info",
         confidence="medium" if sure else "low",
-        cause="weights_too_small" if tiny else "loss_crawls" if crawls else "not_learning",
+        cause="weights_too_small" if tiny else "lr_low" if starving else "loss_crawls" if crawls else "not_learning",
         numbers={"first": trend.first, "last": trend.last, "records": trend.records},
     )
 
