@@ -53,6 +53,11 @@ def counts_right(name: str) -> bool:
     return _word("share").search(name) is not None
 
 
+def is_of_overlap(metric: str) -> bool:
+    """Whether a metric counts what an answer has in common with the right one, not only a whole right answer."""
+    return _whole("of_overlap").fullmatch(metric) is not None
+
+
 def is_of_loss(name: str) -> bool:
     """Whether a logged metric is the loss, or computed from it."""
     return _word("of_loss").search(name) is not None

@@ -5,22 +5,29 @@ from __future__ import annotations
 import polars as pl
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.analyses.evals.results import courses, higher_is_better
 from forensics.analyses.learning.objective import reinforced
 from forensics.knowledge.errors import telling
-from forensics.rules.kit import Finding, Findings, Run, Struct, event_evidence, proof, rule
+from forensics.knowledge.scores import is_of_overlap
+from forensics.rules.bad_eval._results import result_evidence
+from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, event_evidence, proof, rule
 
 
 class Zero(Struct, frozen=True):
-    """How many evaluations in a row must score zero, and from how many on it is more than a beginning."""
+    """How many evaluations in a row must score zero, and from how many on it is more than a beginning.
+
+    `tasks`: results of evaluations alone that must all be zero, an overlap of words among them.
+    """
 
     evaluations: int = 3
     many: int = 5
+    tasks: int = 2
 
 
-@rule("EVL028 score-zero", "metrics events", severity="warning", cause="score_zero")
+@rule("EVL028 score-zero", "metrics events evals", severity="warning", cause="score_zero")
 def score_zero(run: Run, cfg: Zero) -> Findings:
     """Find scores that are zero in every evaluation, by the numbers or by the table that pycocotools prints."""
-    found = None if reinforced(run) else _of_numbers(run, cfg) or _of_tables(run, cfg)
+    found = None if reinforced(run) else _of_numbers(run, cfg) or _of_tables(run, cfg) or _of_results(run, cfg)
     if found is not None:
         yield found
 
@@ -36,6 +43,25 @@ def _of_numbers(run: Run, cfg: Zero) -> Finding | None:
         proof(one.row(0), one.row(-1)),
         confidence="medium" if len(one.values) >= cfg.many else "low",
         numbers={"evaluations": len(one.values)},
+    )
+
+
+def _of_results(run: Run, cfg: Zero) -> Finding | None:
+    """Results that are all zero, also where a word in common with the right answer would count."""
+    last = [rows[-1] for rows in courses(run).values() if higher_is_better(rows[-1])]
+    shared = [row for row in last if is_of_overlap(str(row["metric"]))]
+    tasks = {row["task"] for row in last}
+    if not shared or len(tasks) < cfg.tasks or any(row["value"] for row in last):
+        return None
+    row = shared[0]
+    return score_zero.finding(
+        f"all {len(last)} results of {len(tasks)} tasks are 0, as the {row['metric']} of {row['task']}",
+        "one word in common with one right answer would count: nothing of what the model answers is scored",
+        proof(*(result_evidence(one) for one in (row, *(one for one in last if one is not row))[:3])),
+        Onset(step=row["step"]),
+        confidence="medium",
+        numbers={"tasks": len(tasks)},
+        next=("print ten answers as the scorer sees them: empty ones, cut ones, or words before the answer",),
     )
 
 
