@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
-from forensics.case.joined.stores import counted
-from forensics.case.series import holding
-from forensics.case.steps import SERIES
+from forensics.analyses.learning.parts import parts_of
 from forensics.rules.kit import Findings, Run, Struct, at_step, number, onset_at, proof, rule
 from forensics.stats.spread import behind_last, median_of
 
@@ -30,8 +27,8 @@ class Won(Struct, frozen=True):
 @rule("LRN037 discriminator-wins", "metrics", severity="warning", confidence="medium", cause="discriminator_wins")
 def discriminator_wins(run: Run, cfg: Won) -> Findings:
     """Find the first discriminator that is not fooled any more beside a generator whose loss stays high."""
-    losers = _losses_of(run, holding(run, "loss_of_generator"), cfg.records)
-    for winner in _losses_of(run, holding(run, "loss_of_discriminator"), cfg.records):
+    losers = parts_of(run, "loss_of_generator", cfg.records)
+    for winner in parts_of(run, "loss_of_discriminator", cfg.records):
         wins, count = winner["value"].to_numpy(), max(1, int(cfg.end * winner.height))
         source = winner["source"][0]
         loser = next((one for one in losers if one["source"][0] == source), None)
@@ -68,8 +65,8 @@ class Unused(Struct, frozen=True):
 @rule("LRN038 latent-unused", "metrics", severity="warning", confidence="medium", cause="latent_unused")
 def latent_unused(run: Run, cfg: Unused) -> Findings:
     """Find the first divergence from the prior that vanished beside a loss of reconstruction."""
-    rebuilt = {one["source"][0] for one in _losses_of(run, holding(run, "loss_of_reconstruction"), cfg.records)}
-    for part in _losses_of(run, holding(run, "divergence_from_prior"), cfg.records) if rebuilt else ():
+    rebuilt = {one["source"][0] for one in parts_of(run, "loss_of_reconstruction", cfg.records)}
+    for part in parts_of(run, "divergence_from_prior", cfg.records) if rebuilt else ():
         values, count = part["value"].to_numpy(), max(1, int(cfg.end * part.height))
         bound = cfg.left * float(values.max())
         if part["source"][0] not in rebuilt or not 0 <= values[-count:].max() <= bound or bound <= 0:
@@ -86,10 +83,3 @@ def latent_unused(run: Run, cfg: Unused) -> Findings:
             numbers={"highest": float(values.max()), "last": level},
         )
         return
-
-
-def _losses_of(run: Run, means: pl.Expr, records: int) -> list[pl.DataFrame]:
-    """The finite losses of one part that are long enough, of each source, attempt, rank and name by itself."""
-    rows = counted(run, means).filter(pl.col("value_class") == "finite")
-    found = rows.with_columns(at=pl.coalesce("gstep", "step")).sort("source", "seq").collect()
-    return [one for one in found.partition_by(*SERIES, "name", maintain_order=True) if one.height >= records]
