@@ -293,9 +293,8 @@ _OF_SAMPLES = frozenset(("num", "mean", "std", "count", "min", "max", "sum", "va
 
 def _gathered(cell: object) -> object:
     """The mean of what was gathered over samples; any other cell as it is."""
-    if not isinstance(cell, dict) or not {"mean"} < cell.keys() <= _OF_SAMPLES:
-        return cell
-    return cast("dict[str, object]", cell)["mean"]
+    told = cast("dict[str, object]", cell) if isinstance(cell, dict) else {}
+    return told["mean"] if {"mean"} < told.keys() <= _OF_SAMPLES else cell
 
 
 def _named(record: Mapping[str, object], cells: list[tuple[str, float | None]]) -> tuple[tuple[str, float | None], ...]:

@@ -1,0 +1,1 @@
+"""Losses of evaluations that a run made while it trained."""
