@@ -293,8 +293,10 @@ _OF_SAMPLES = frozenset(("num", "mean", "std", "count", "min", "max", "sum", "va
 
 def _gathered(cell: object) -> object:
     """The mean of what was gathered over samples; any other cell as it is."""
-    told = cast("dict[str, object]", cell) if isinstance(cell, dict) else {}
-    return told["mean"] if {"mean"} < told.keys() <= _OF_SAMPLES else cell
+    if not isinstance(cell, dict):
+        return cell
+    told = cast("dict[str, object]", cell)
+    return told["mean"] if {"mean"} < told.keys() <= _OF_SAMPLES else told
 
 
 def _named(record: Mapping[str, object], cells: list[tuple[str, float | None]]) -> tuple[tuple[str, float | None], ...]:

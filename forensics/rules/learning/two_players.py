@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.analyses.learning.parts import parts_of
+from forensics.case.series import holding
 from forensics.rules.kit import Findings, Run, Struct, at_step, number, onset_at, proof, rule
 from forensics.stats.spread import behind_last, median_of
 
@@ -27,8 +28,8 @@ class Won(Struct, frozen=True):
 @rule("LRN037 discriminator-wins", "metrics", severity="warning", confidence="medium", cause="discriminator_wins")
 def discriminator_wins(run: Run, cfg: Won) -> Findings:
     """Find the first discriminator that is not fooled any more beside a generator whose loss stays high."""
-    losers = parts_of(run, "loss_of_generator", cfg.records)
-    for winner in parts_of(run, "loss_of_discriminator", cfg.records):
+    losers = parts_of(run, holding(run, "loss_of_generator"), cfg.records)
+    for winner in parts_of(run, holding(run, "loss_of_discriminator"), cfg.records):
         wins, count = winner["value"].to_numpy(), max(1, int(cfg.end * winner.height))
         source = winner["source"][0]
         loser = next((one for one in losers if one["source"][0] == source), None)
@@ -65,8 +66,8 @@ class Unused(Struct, frozen=True):
 @rule("LRN038 latent-unused", "metrics", severity="warning", confidence="medium", cause="latent_unused")
 def latent_unused(run: Run, cfg: Unused) -> Findings:
     """Find the first divergence from the prior that vanished beside a loss of reconstruction."""
-    rebuilt = {one["source"][0] for one in parts_of(run, "loss_of_reconstruction", cfg.records)}
-    for part in parts_of(run, "divergence_from_prior", cfg.records) if rebuilt else ():
+    rebuilt = {one["source"][0] for one in parts_of(run, holding(run, "loss_of_reconstruction"), cfg.records)}
+    for part in parts_of(run, holding(run, "divergence_from_prior"), cfg.records) if rebuilt else ():
         values, count = part["value"].to_numpy(), max(1, int(cfg.end * part.height))
         bound = cfg.left * float(values.max())
         if part["source"][0] not in rebuilt or not 0 <= values[-count:].max() <= bound or bound <= 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from forensics.analyses.learning.parts import parts_of
 from forensics.analyses.rl.series import RlSeries, episode_series
+from forensics.case.series import holding
 from forensics.rules.kit import Findings, Run, Struct, at_step, number, onset_at, proof, rule
 from forensics.stats.spread import behind_last, median, median_of
 
@@ -29,7 +30,7 @@ def critic_diverges(run: Run, cfg: Critic) -> Findings:
     earned = [one for one in episode_series(run) if one.quantity == "episode_reward" and one.finite.height > 1]
     if not earned or any(_grows(one, cfg) for one in earned):
         return
-    for rows in parts_of(run, "loss_of_critic", cfg.records):
+    for rows in parts_of(run, holding(run, "loss_of_critic"), cfg.records):
         values, count = rows["value"].to_numpy(), max(1, int(cfg.level * rows.height))
         half = len(values) // 2
         middle, last = median_of(values[half - count // 2 : half + count]), median_of(values[-count:])
