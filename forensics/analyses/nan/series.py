@@ -11,6 +11,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.evidence import Row
+from forensics.case.folds import has_folds
 from forensics.case.joined.stores import counted
 from forensics.case.nonfinite import Watched, vanished, watched, watched_of, watched_series
 from forensics.case.series import keys_of
@@ -191,8 +192,8 @@ def _counts(run: Run, cfg: Shares) -> Iterator[Candidate]:
 
 
 def _dated(candidate: Candidate, run: Run, cfg: Shares) -> Candidate:
-    """Mark a loss of an attempt that a later one outlived, in the same source or in a later one."""
-    if candidate.status is not Status.FAILED:
+    """Mark a loss of an attempt that a later one outlived, in the same source or in a later one; no fold outlives one."""
+    if candidate.status is not Status.FAILED or has_folds(run):
         return candidate
     row, here = candidate.row, pl.col("source") == candidate.row["source"]
     if watched_series(run).filter(~here | (pl.col("attempt") > row["attempt"])).is_empty():

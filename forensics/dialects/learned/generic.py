@@ -276,7 +276,7 @@ def _families(
             heads.append(group[1])
             told.append((family, group[1]))
     for signature, places, rows in rest:
-        if continues(places, rows, [*heads, titles]):
+        if continues(places, rows, [*heads, titles]) or (heads and _is_of_folds(signature)):
             family = Family(tuple(_columns(_keys_of(signature), rows, [])), {}, is_metric=True)
             told.append((family, places))
     own = [places for family, places in told if not family.roles and not _is_held_out(family)]
@@ -306,10 +306,16 @@ def _begins_as_evaluation(row: Sequence[Slot]) -> bool:
 
 
 def _is_of_epochs(signature: tuple[str, ...]) -> bool:
-    """Whether a line gives the mean loss of an epoch, or nothing but its number."""
+    """Whether a line gives the mean loss of an epoch, or nothing but its number or that of a fold."""
     keys = _keys_of(signature)
-    counts = all(stands_for("counter_of_epochs", last_word(key)) for key in keys)
+    counts = all(stands_for("counter_of_epochs", last_word(key)) for key in keys) or _is_of_folds(signature)
     return len(keys) == 1 and (counts or canonical(keys[0]).canonical in {"loss", "eval_loss"})
+
+
+def _is_of_folds(signature: tuple[str, ...]) -> bool:
+    """Whether a line gives nothing but the number of a fold, as a header above its epochs does."""
+    keys = _keys_of(signature)
+    return len(keys) == 1 and stands_for("counter_of_folds", last_word(keys[0]))
 
 
 def _is_lost(row: tuple[Slot, ...]) -> bool:

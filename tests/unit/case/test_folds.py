@@ -1,0 +1,46 @@
+"""Folds that a loop trains one by one: none replaces another, so a fold that is lost stays lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forensics.api import open_run, triage
+from forensics.case.folds import has_folds
+from forensics.model import Outcome
+
+PARTS, EPOCHS = range(1, 6), range(1, 13)
+
+
+def log(folder: Path, header: str, footer: str = "", lost: int = 0) -> Path:
+    """Write a log of parts whose epochs begin anew; the loss of part `lost` is NaN from epoch 7 on."""
+    lines: list[str] = []
+    for part in PARTS:
+        values = {e: 0.7 - e / 30 + part / 1000 for e in EPOCHS}
+        values |= {e: float("nan") for e in EPOCHS if part == lost and e >= 7}
+        epochs = [f"Epoch {e:02d}/12  train_loss={v:.4f}  val_acc={0.9 - v / 9:.4f}" for e, v in values.items()]
+        lines += [line for line in (header.format(part), *epochs, footer.format(part)) if line]
+    (folder / "train.log").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("header", "footer"),
+    [("===== FOLD {} =====", ""), ("--- Fold {}/5 ---", ""), ("", "fold {0} best auc 0.9{0}"), ("=== fold: {}", "")],
+)
+def test_a_fold_that_turned_nan_is_a_failure_although_the_next_one_is_finite(
+    tmp_path: Path, header: str, footer: str
+) -> None:
+    verdict = triage(log(tmp_path, header, footer, lost=3)).verdict
+    assert (verdict.outcome, verdict.onset.step, verdict.onset.step_lo) == (Outcome.FAILED, 7, 6)
+
+
+@pytest.mark.parametrize("header", ["===== RETRY {} =====", "===== FOLDER {} ====="])
+def test_a_run_that_began_anew_has_got_over_its_nan(tmp_path: Path, header: str) -> None:
+    assert triage(log(tmp_path, header, lost=3)).verdict.outcome is not Outcome.FAILED
+
+
+@pytest.mark.parametrize(("header", "is_told"), [("== FOLD {} ==", True), ("== FOLD 1 of {} ==", False)])
+def test_the_numbers_of_folds_go_on_by_one(tmp_path: Path, header: str, is_told: bool) -> None:
+    assert has_folds(open_run(log(tmp_path, header)).run) is is_told
