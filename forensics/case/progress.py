@@ -1,7 +1,8 @@
 """The ledger of a run: every counter `N of M` that it prints, what each counts, and the plans of its settings.
 
 A counter counts training when the words before it say so, or, where it has none, when training records are between its
-first and its last frame: an evaluation, a data set or a download draws the same bar, and logs no loss meanwhile.
+first and its last frame: an evaluation, a data set or a download draws the same bar, and logs no loss meanwhile. One
+whose words tell nothing counts training when most of its frames are such records themselves.
 """
 
 from __future__ import annotations
@@ -182,15 +183,16 @@ def _whole(value: object) -> int | None:
 
 
 def _what(row: Mapping[str, str], part: pl.DataFrame, records: Mapping[str, Places]) -> str:
-    if row["label"] or row["per"]:
-        named = kind_of(row["label"], row["per"])
-        if named or row["label"]:
-            return named
-    if part["done"].null_count() == part.height:  # a plan alone: `Total optimization steps = 3000`
+    named = kind_of(row["label"], row["per"]) if row["label"] or row["per"] else ""
+    if named:
+        return named
+    if part["done"].null_count() == part.height and not row["label"]:  # a plan: `Total optimization steps = 3000`
         return "train"
     places = records.get(row["source"])
     if places is None:
         return ""
+    if row["label"]:  # words that name nothing known, or numbers: `loss=0.41: 30%|…`
+        return "train" if 2 * np.isin(part["seq"].to_numpy(), places).sum() > part.height else ""
     first, behind = np.searchsorted(places, [part["seq"][0], part["seq"][-1] + 1])
     return "train" if behind > first else ""
 

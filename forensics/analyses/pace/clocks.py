@@ -219,8 +219,9 @@ def _placed(run: Run, own: pl.Expr) -> Iterable[tuple[_Place, list[int]]]:
 def _clock_of(part: pl.DataFrame, meaning: PaceName, place: _Place, table: Packed) -> Clock | None:
     rows = first_of_each(part, "at")
     value, counts, notes, quantum = rows["value"].to_numpy() * meaning.scale, rows["at"].to_numpy(), (), 0.0
-    if meaning.form == "anew":
-        form = "time" if is_each_time(value.tolist()) else "clock" if is_since_start(value.tolist()) else None
+    if meaning.form in {"anew", "since"}:
+        is_time = meaning.form == "anew" and is_each_time(value.tolist())
+        form = "time" if is_time else "clock" if is_since_start(value.tolist()) else None
         if form is None:
             return None
         meaning = PaceName(form, meaning.unit, meaning.scale, meaning.order)

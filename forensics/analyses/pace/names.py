@@ -13,8 +13,9 @@ from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 
-#: `anew`: a time of each step, or a clock since the start, where its numbers show it (`dialects.names`).
-Form = Literal["clock", "time", "anew", "rate", "mean-time", "mean-rate", "wall", "parts"]
+#: `anew`: a time of each step, or a clock since the start, where its numbers show it (`dialects.names`); `since`: a
+#: clock since the start, or no time at all.
+Form = Literal["clock", "time", "anew", "since", "rate", "mean-time", "mean-rate", "wall", "parts"]
 _WORDS = lazily(r"[\s\-]+")
 
 

@@ -73,7 +73,7 @@ _IN_UNITS = r"(?:\((?:[mun]?s|sec|min|hrs?|%|[kKMGT]i?B|[KMG]o|[A-Za-z]+/[A-Za-z
 _KEY = lazily(
     rf"(?P<key>{_NORM}|{_KEY_WORD}(?:'s(?= [{LETTERS}]))?{_IN_UNITS}"
     rf"(?: (?:/ )?[{LETTERS}@(][^\s,|;:=(){{}}\[\]<>\"'\x01-\x04\uff1a\uff0c\uff1b]*){{0,3}})"
-    r"(?P<sep>(?:['\"],|['\"]?[\])]?)\s*(?:->|=>|:=|[:=\uff1a]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\()?['\"]?\s*)$"
+    r"(?P<sep>(?:['\"],|['\"]?[\])]?)\s*(?:->|=>|:=|[:=\uff1a]{0,2})\s*[\[(#]?\s*(?:[A-Za-z_][\w.]*\([\[(]{0,3})?['\"]?\s*)$"
 )
 #: What stands before the value in a row of a table of key and value: `| mean return (100) | 12.5 |`.
 _ROW = lazily(r"\s*(?P<bar>[|│┃║])\s*(?P<key>[A-Za-z][^|│┃║\x01-\x04]*?)\s*(?P=bar)\s*")

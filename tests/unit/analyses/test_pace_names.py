@@ -159,6 +159,12 @@ def test_seconds_since_the_start_are_differenced(name: str) -> None:
     assert paces_of([0.253 * at for at in range(1, 101)], name) == pytest.approx([0.253] * 99)
 
 
+@pytest.mark.parametrize("name", ["t", "T", "clock"])
+def test_a_letter_of_time_is_a_clock_since_the_start_and_never_a_time_of_each_step(name: str) -> None:
+    assert paces_of([0.253 * at for at in range(1, 101)], name) == pytest.approx([0.253] * 99)
+    assert paces_of([0.9 + at % 7 / 10 for at in range(1, 101)], name) == []
+
+
 def test_whole_seconds_since_the_start_are_joined_as_many_steps_lie_within_one() -> None:
     paces = paces_of([float(at // 4) for at in range(1, 4001)], "elapsed")
     assert len(paces) == 62

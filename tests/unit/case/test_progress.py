@@ -51,6 +51,15 @@ def test_a_bar_without_a_label_trains_where_a_record_of_the_training_stands_with
     assert only(found, plan=40).what == what
 
 
+@pytest.mark.parametrize(("label", "what"), [("loss={v:.3f}: ", "train"), ("part A: ", ""), ("eval loss={v:.3f}: ", "eval")])
+def test_a_bar_whose_words_tell_nothing_trains_where_its_frames_print_a_loss(
+    label: str, what: str, tmp_path: Path
+) -> None:
+    bars = [bar(label.format(v=3 - at / 20), at, 40) for at in range(1, 41)]
+    _, found = read(tmp_path, [*records(20), *bars])
+    assert {one.what for one in found.counters} == {what}
+
+
 @pytest.mark.parametrize(
     ("label", "per", "kind"),
     [

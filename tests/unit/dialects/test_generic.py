@@ -45,6 +45,7 @@ FORMS = {
     "json": '{{"step": {s}, "loss": {v}, "note": "fine"}}',
     "dict": "{{'loss': {v}, 'lr': 0.001, 'step': {s}}}",
     "tensor": "step {s} loss tensor({v}, device='cuda:0')",
+    "tensor of one": "step {s} loss=tensor([{v}], grad_fn=<AddBackward0>) gnorm=array([[0.5]])",
     "bars": "| step {s} | loss {v} | lr 0.001 |",
     "progress": " 10%|#   | {s}/900 [01:40<15:00,  1.00s/it, loss={v}, lr=1e-05]",
     "global_step": "global_step {s} train/loss {v} train/grad_norm 0.5",
