@@ -241,7 +241,8 @@ def group_names(keys: Sequence[str]) -> dict[str, str]:
 def _number(column: Column, group: str, *, points: bool) -> str:
     if group in {"step", "iter"}:
         glued = column.behind if column.behind in column.units else ""
-        return _count(column.units, group, points=points) + r"(?:\.0+)?" + (re.escape(glued) + r"\s*" if glued else "")
+        parts = r"(?:\.0+)?" if all(map(float.is_integer, column.values)) else r"(?:\.\d+)?"
+        return _count(column.units, group, points=points) + parts + (re.escape(glued) + r"\s*" if glued else "")
     if group == "rank":
         return r"(?P<rank>\d{1,6})"
     if column.is_clocked:

@@ -29,7 +29,8 @@ def _counts_steps(column: Column) -> bool:
         and not _is_rate(column)
         and any(stands_for("counter_of_steps", name) for name in names)
     )
-    return named and all(v.is_integer() for v in column.values)
+    in_parts = stands_for("counter_in_parts", names[0])
+    return named and (in_parts or all(v.is_integer() for v in column.values))
 
 
 def _counts_epochs(column: Column) -> bool:

@@ -1,8 +1,9 @@
-"""The reward of an environment's episodes: one that was earned and is lost."""
+"""The reward of an environment's episodes: one that was earned and is lost, and one that never comes."""
 
 from __future__ import annotations
 
 from forensics.analyses.rl.episodes import Episodes, fall_of, is_stuck
+from forensics.analyses.rl.ranges import gain_of
 from forensics.analyses.rl.series import RlSeries, episode_series
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import Findings, Run, Struct, at_step, number, onset_at, proof, rule
@@ -137,3 +138,53 @@ def episode_reward_constant(run: Run, cfg: Episodes) -> Findings:
             numbers={"value": value, "records": rows.height},
         )
         return
+
+
+class Unmoved(Struct, frozen=True):
+    """Thresholds of RLX016: records, the share by which an entropy stays where it began, and the gain that is none.
+
+    Of 2,000 made runs of 50 to 400 records each, 5 % of noise on the reward, none is told whose entropy falls by 2 % or
+    more, none whose reward rises by 60 % under 10 % of noise, and all are of which neither moves.
+    """
+
+    records: int = 50
+    entropy: float = 0.01
+    gain: float = 0.2
+
+
+@rule("RLX016 rl-policy-unmoved", "metrics", severity="warning", confidence="medium", cause="policy_unmoved")
+def policy_unmoved(run: Run, cfg: Unmoved) -> Findings:
+    """Find a policy of a game that is as undecided at the end as at the begin, and earns as much."""
+    every = [series for series in episode_series(run) if series.finite.height >= cfg.records]
+    earned = [series for series in every if series.quantity == "episode_reward"]
+    still = next((s for s in every if s.quantity in {"entropy", "entropy_cost"} and _is_still(s, cfg)), None)
+    if still is None or not earned or not all(_earns_alike(series, cfg) for series in earned):
+        return
+    rows, entropy = max(earned, key=lambda series: series.finite.height).finite, still.finite
+    fifth = rows.height // 5
+    first, last = median(rows["value"].head(fifth)), median(rows["value"].tail(fifth))
+    yield policy_unmoved.finding(
+        f"{rows['raw_name'][0]} is {number(last)} after {number(first)} over {rows.height} records: nothing is learned",
+        f"{still.raw_name} is {number(float(entropy['value'][-1]))} after {number(float(entropy['value'][0]))}: the"
+        " policy chooses as it did at first",
+        proof(rows.row(0, named=True), rows.row(-1, named=True), entropy.row(-1, named=True)),
+        numbers={"first": first, "last": last, "records": rows.height},
+    )
+
+
+def _is_still(series: RlSeries, cfg: Unmoved) -> bool:
+    """Whether an entropy ends where it began, and is one of a policy that has a choice."""
+    values = series.finite["value"].abs()
+    first, last = (median(part) for part in (values.head(values.len() // 5), values.tail(values.len() // 5)))
+    return first > 0 and abs(last - first) <= cfg.entropy * first
+
+
+def _earns_alike(series: RlSeries, cfg: Unmoved) -> bool:
+    """Whether noise leaves no room for a gain or a loss of any use; zero is a reward that was not met yet."""
+    gain = gain_of(series)
+    size = median(series.finite["value"].abs())
+    return gain is not None and abs(gain[0]) + _SURE * gain[1] < cfg.gain * size
+
+
+#: Standard errors that a gain may be larger than measured.
+_SURE = 2.0

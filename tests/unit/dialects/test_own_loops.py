@@ -208,3 +208,14 @@ def test_two_rates_named_behind_their_numbers_stand_in_one_row(sign: str) -> Non
 )
 def test_a_bracket_glued_to_a_quantity_says_of_which_data_it_is(form: str, names: list[str]) -> None:
     assert list(told(trained(form))) == names
+
+
+def test_a_counter_of_thousands_of_images_counts_although_it_is_printed_in_parts() -> None:
+    lines = [f"kimg {at * 12.8:.1f} G {1.2 + at % 3 / 10:.3f} fid {200 / at:.2f}" for at in range(1, 41)]
+    rows = metrics(lines).filter(pl.col("name") == "fid")
+    assert rows["step"].to_list() == [int(at * 12.8) for at in range(1, 41)]
+
+
+def test_a_share_of_an_epoch_counts_no_steps() -> None:
+    lines = [f"frac {at * 12.8:.1f} G {1.2 + at % 3 / 10:.3f} fid {200 / at:.2f}" for at in range(1, 41)]
+    assert metrics(lines)["step"].null_count() == metrics(lines).height
