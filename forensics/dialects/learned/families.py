@@ -206,12 +206,18 @@ def _named(column: Column, before: str) -> Name:
 
 
 def players_of(keys: Sequence[str]) -> Mapping[str, Name]:
-    """The losses of a discriminator and a generator that one line calls by their letters: `dl=0.7 gl=1.2`."""
-    printed, pairs = {key.lower(): key for key in keys}, keys_of("two_players")
-    both = next(
-        (two for two in zip(pairs[::2], pairs[1::2], strict=True) if two[0] in printed and two[1] in printed), ()
-    )
-    return {printed[key]: Name(name) for key, name in zip(both, ("d_loss", "g_loss"), strict=False)}
+    """Two losses that one line calls by their letters: of a discriminator and a generator, `dl=0.7 gl=1.2`, or of
+    training and validation, `tl 0.7 vl 0.8`.
+    """  # noqa: D205 - one sentence over two lines
+    players = _pair_of(keys_of("two_players"), keys, ("d_loss", "g_loss"))
+    return players | _pair_of(keys_of("two_splits"), keys, ("loss", "eval_loss"))
+
+
+def _pair_of(pairs: Sequence[str], keys: Sequence[str], names: tuple[str, str]) -> dict[str, Name]:
+    """What both keys of a pair mean, of the first pair that is printed; `pairs` are keys two by two."""
+    printed = {key.lower(): key for key in keys}
+    both = (two for two in zip(pairs[::2], pairs[1::2], strict=True) if two[0] in printed and two[1] in printed)
+    return {printed[key]: Name(name) for key, name in zip(next(both, ()), names, strict=False)}
 
 
 def _of_evaluation(name: Name, key: str) -> Name:

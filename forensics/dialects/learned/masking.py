@@ -139,6 +139,8 @@ _NAME_BEHIND = lazily(
 #: The word behind a number, before the next number or a sign that parts it from what follows.
 _NEXT = lazily(rf" (?P<key>{_KEY_WORD})(?=\s*(?:[|,;·\t]|  |$)|\s+[-+]?(?:\d|nan|inf))")
 _WORD = lazily(rf"[{LETTERS}]")
+#: A decimal, and a word alone behind it.
+_VALUE_BEFORE = lazily(r"\d\.\d+ +[A-Za-z]\w*$")
 
 
 class Slot(Struct, frozen=True, gc=False):
@@ -199,7 +201,7 @@ class _Place(NamedTuple):
 def _is_word(line: str, found: re.Match[str]) -> bool:
     """`nan` or `inf` inside a name (`number of nan iterations: 0`) or at the end of a sentence (`is nan. Skipped`).
 
-    It is the value of a name in `loss nan lr 0.1`.
+    It is the value of a name in `loss nan lr 0.1`, and of any between two others: `tl 0.3 vl nan va 0.1`.
     """
     if found["number"][-1].isalpha() and _SENTENCE.match(line, found.end()):
         return True
@@ -213,7 +215,8 @@ def _is_word(line: str, found: re.Match[str]) -> bool:
         re.split(r"[^\w|]", before.removesuffix(" is"))[-1]
     )
     behind = _NEXT.match(line, found.end())
-    return before[-1:].isalnum() and not is_named and not (behind is not None and names_a_metric(behind["key"]))
+    is_next = behind is not None and (names_a_metric(behind["key"]) or _VALUE_BEFORE.search(before) is not None)
+    return before[-1:].isalnum() and not is_named and not is_next
 
 
 def _is_share(line: str, found: re.Match[str], before: _Place) -> bool:

@@ -27,7 +27,7 @@ def log(folder: Path, header: str, footer: str = "", lost: int = 0) -> Path:
 
 @pytest.mark.parametrize(
     ("header", "footer"),
-    [("===== FOLD {} =====", ""), ("--- Fold {}/5 ---", ""), ("", "fold {0} best auc 0.9{0}"), ("=== fold: {}", "")],
+    [("===== FOLD {} =====", ""), ("--- Fold {}/5 ---", ""), ("", "fold {0} best auc 0.9{0}"), ("=== fold: {}", ""), (">> leaving out subject {}", "")],
 )
 def test_a_fold_that_turned_nan_is_a_failure_although_the_next_one_is_finite(
     tmp_path: Path, header: str, footer: str
@@ -36,7 +36,7 @@ def test_a_fold_that_turned_nan_is_a_failure_although_the_next_one_is_finite(
     assert (verdict.outcome, verdict.onset.step, verdict.onset.step_lo) == (Outcome.FAILED, 7, 6)
 
 
-@pytest.mark.parametrize("header", ["===== RETRY {} =====", "===== FOLDER {} ====="])
+@pytest.mark.parametrize("header", ["===== RETRY {} =====", "===== FOLDER {} =====", "member 1 of attempt {}"])
 def test_a_run_that_began_anew_has_got_over_its_nan(tmp_path: Path, header: str) -> None:
     assert triage(log(tmp_path, header, lost=3)).verdict.outcome is not Outcome.FAILED
 

@@ -219,3 +219,17 @@ def test_a_counter_of_thousands_of_images_counts_although_it_is_printed_in_parts
 def test_a_share_of_an_epoch_counts_no_steps() -> None:
     lines = [f"frac {at * 12.8:.1f} G {1.2 + at % 3 / 10:.3f} fid {200 / at:.2f}" for at in range(1, 41)]
     assert metrics(lines)["step"].null_count() == metrics(lines).height
+
+
+def test_letters_name_the_losses_of_training_and_validation_where_both_stand_in_a_line() -> None:
+    both = trained("{e:3d}/30 tl {v:.4f} vl {v:.4f} va {a:.3f}")
+    assert {"loss", "eval_loss"} <= {*told(both)}
+    assert "eval_loss" not in told(trained("{e:3d}/30 pl 0.0{d} vl {v:.4f} va {a:.3f}"))
+
+
+def test_a_nan_between_two_words_is_the_value_of_the_first_where_numbers_alternate_with_words() -> None:
+    assert [(slot.key, slot.text) for slot in slots("12/30 tl 0.4131 vl nan va 0.000")][-2:] == [
+        ("vl", "nan"),
+        ("va", "0.000"),
+    ]
+    assert all(slot.text != "nan" for slot in slots("skipped 3 since nan in 12 layers"))
