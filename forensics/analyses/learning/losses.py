@@ -10,6 +10,7 @@ from forensics.analyses.learning.course import Course, Departure, course_of, kin
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.trend import WINDOW, Trend, level_of, trend_of
 from forensics.case.curves.loss import Curve, beside, curves
+from forensics.case.folds import has_folds
 from forensics.case.processes.attempts import attempts
 from forensics.stats.spread import Floats, median_of
 from forensics.store.run import Run, derived
@@ -53,9 +54,9 @@ def _loss(curve: Curve, limits: Limits) -> Loss:
 
 
 def judged(run: Run, name: str) -> tuple[Curve, ...]:
-    """Give the curves of one metric that a later attempt did not begin anew."""
+    """Give the curves of one metric that a later attempt did not begin anew; no fold begins another one anew."""
     tried = attempts(run)
-    if len(tried.every) == 1:
+    if len(tried.every) == 1 or has_folds(run):
         return curves(run, name)
 
     def is_over(curve: Curve) -> bool:  # by its last record: a store of several attempts goes on counting

@@ -7,6 +7,7 @@ import polars as pl
 
 from forensics.analyses.learning.lr_config import adapter_of
 from forensics.case.curves.loss import Curve, curves
+from forensics.case.folds import has_folds
 from forensics.case.regimes import named_regime
 from forensics.case.series import metric_names
 from forensics.case.settings import keyed
@@ -50,11 +51,16 @@ def tuned(run: Run) -> bool:
 
 
 def improved(run: Run, curve: Curve, onset: int, risen: int | None = None) -> bool:
-    """Whether an evaluation loss is no worse, in the later half from `risen` on, than at last before the onset."""
+    """Whether an evaluation loss is no worse, in the later half from `risen` on, than at last before the onset.
+
+    Of folds only that of the same one.
+    """
     step, since = curve.step(onset), curve.step(onset if risen is None else risen)
     if step is None or since is None:
         return False
-    for at, values in _evaluations(run):
+    for attempt, at, values in _evaluations(run):
+        if attempt != curve.attempt and has_folds(run):
+            continue
         known = ~np.isnan(at)
         before, after = values[known & (at < step)], values[known & (at >= since)]
         if len(before) and len(after) and median_of(after[len(after) // 2 :]) <= float(before[-1]):
@@ -63,10 +69,10 @@ def improved(run: Run, curve: Curve, onset: int, risen: int | None = None) -> bo
 
 
 @derived
-def _evaluations(run: Run) -> tuple[tuple[Floats, Floats], ...]:
-    """Steps, NaN where none was printed, and values of every evaluation loss."""
+def _evaluations(run: Run) -> tuple[tuple[int, Floats, Floats], ...]:
+    """The attempt, the steps, NaN where none was printed, and the values of every evaluation loss."""
     found = curves(run, "eval_loss")
-    return tuple((c.at.cast(pl.Float64).fill_null(float("nan")).to_numpy(), c.values) for c in found)
+    return tuple((c.attempt, c.at.cast(pl.Float64).fill_null(float("nan")).to_numpy(), c.values) for c in found)
 
 
 #: Regimes of supervised fine-tuning: only an adapter, or all weights, are trained.

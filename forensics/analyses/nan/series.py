@@ -192,7 +192,7 @@ def _counts(run: Run, cfg: Shares) -> Iterator[Candidate]:
 
 
 def _dated(candidate: Candidate, run: Run, cfg: Shares) -> Candidate:
-    """Mark a loss of an attempt that a later one outlived, in the same source or in a later one; no fold outlives one."""
+    """Mark a loss of an attempt that a later one outlived, in the same source or in a later one; folds outlive none."""
     if candidate.status is not Status.FAILED or has_folds(run):
         return candidate
     row, here = candidate.row, pl.col("source") == candidate.row["source"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,13 @@ def log(folder: Path, header: str, footer: str = "", lost: int = 0) -> Path:
 
 @pytest.mark.parametrize(
     ("header", "footer"),
-    [("===== FOLD {} =====", ""), ("--- Fold {}/5 ---", ""), ("", "fold {0} best auc 0.9{0}"), ("=== fold: {}", ""), (">> leaving out subject {}", "")],
+    [
+        ("===== FOLD {} =====", ""),
+        ("--- Fold {}/5 ---", ""),
+        ("", "fold {0} best auc 0.9{0}"),
+        ("=== fold: {}", ""),
+        (">> leaving out subject {}", ""),
+    ],
 )
 def test_a_fold_that_turned_nan_is_a_failure_although_the_next_one_is_finite(
     tmp_path: Path, header: str, footer: str
@@ -44,3 +51,17 @@ def test_a_run_that_began_anew_has_got_over_its_nan(tmp_path: Path, header: str)
 @pytest.mark.parametrize(("header", "is_told"), [("== FOLD {} ==", True), ("== FOLD 1 of {} ==", False)])
 def test_the_numbers_of_folds_go_on_by_one(tmp_path: Path, header: str, is_told: bool) -> None:
     assert has_folds(open_run(log(tmp_path, header)).run) is is_told
+
+
+@pytest.mark.parametrize(("third", "is_told"), [(lambda at: 0.3 + at / 5, True), (lambda at: 1.4 / at + 0.1, False)])
+def test_a_fold_that_diverged_is_a_failure_although_the_evaluation_of_the_others_is_good(
+    tmp_path: Path, third: Callable[[int], float], is_told: bool
+) -> None:
+    lines: list[str] = []
+    for part in PARTS:
+        lines.append(f"===== FOLD {part} =====")
+        for e in range(1, 31):
+            loss = third(e) if part == 3 and e > 13 else 1.4 / e + 0.1 + e % 3 / 500
+            lines.append(f"Epoch {e:02d}/30  train_loss={loss:.4f}  val_loss={loss + 0.05:.4f}")
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    assert (triage(tmp_path).verdict.outcome is Outcome.FAILED) is is_told

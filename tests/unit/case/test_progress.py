@@ -51,7 +51,9 @@ def test_a_bar_without_a_label_trains_where_a_record_of_the_training_stands_with
     assert only(found, plan=40).what == what
 
 
-@pytest.mark.parametrize(("label", "what"), [("loss={v:.3f}: ", "train"), ("part A: ", ""), ("eval loss={v:.3f}: ", "eval")])
+@pytest.mark.parametrize(
+    ("label", "what"), [("loss={v:.3f}: ", "train"), ("part A: ", ""), ("eval loss={v:.3f}: ", "eval")]
+)
 def test_a_bar_whose_words_tell_nothing_trains_where_its_frames_print_a_loss(
     label: str, what: str, tmp_path: Path
 ) -> None:
