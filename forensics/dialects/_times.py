@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 import polars as pl
 
 from forensics.dialects.clocks import Calendar
-from forensics.dialects.stamps import DATED, OF_DAY, SINCE_START, Form
+from forensics.dialects.stamps import DATED, OF_DAY, SHORT, SINCE_START, Form
 from forensics.patterns import lazily
 
 _ROUNDS = 3
-_CLOCK = lazily(r"\d:\d+:\d|^[^\w]*\d+\.\d+")
+_CLOCK = lazily(r"\d:\d+:\d|^[^\w]*\d+(?:\.\d+|:\d\d[\]) |])")
 _LOOKED_AT = 40
 
 
@@ -29,7 +29,8 @@ def _nulls(height: int) -> pl.Series:
 
 def _first(lines: list[str], calendar: Calendar) -> tuple[int, Form, int, bool] | None:
     of_day = () if calendar.clock is None else (OF_DAY,)
-    forms = (*DATED, *of_day, *(SINCE_START if calendar.is_undated else ()))
+    short = SHORT if calendar.short_s else ()
+    forms = (*DATED, *of_day, *(SINCE_START if calendar.is_undated else ()), *short)
     for index, line in enumerate(lines):
         head = line[:400]
         for form in forms:
@@ -69,7 +70,7 @@ def _times_of(text: pl.Series, calendar: Calendar, rounds: int, looked_at: int) 
     if not rounds or first is None:
         return _nulls(len(text))
     _, form, at, fraction = first
-    found = _parsed(text, form, at, calendar.year, fraction=fraction).rename("t_ns")
+    found = _parsed(text, form, at, calendar, fraction=fraction).rename("t_ns")
     missing = found.null_count()
     if not missing or missing == len(text):
         return found
@@ -77,15 +78,16 @@ def _times_of(text: pl.Series, calendar: Calendar, rounds: int, looked_at: int) 
     return found.scatter(todo.arg_true(), _times_of(text.filter(todo), calendar, rounds - 1, looked_at))
 
 
-def _parsed(lines: pl.Series, form: Form, at: int, year: int, *, fraction: bool) -> pl.Series:
+def _parsed(lines: pl.Series, form: Form, at: int, calendar: Calendar, *, fraction: bool) -> pl.Series:
     line = pl.col("line")
     if not form.width:
-        return lines.to_frame("line").select_seq(_seconds(line.str.extract(form.source, 1))).to_series()
+        told = _seconds(line.str.extract(form.source, 1)) * (calendar.short_s if form in SHORT else 1)
+        return lines.to_frame("line").select_seq(told).to_series()
     stamp, spelled = line.str.slice(at, form.width), form.spelled
     if form is OF_DAY:
         stamp, spelled = pl.lit("1970-01-01 ") + stamp, f"%Y-%m-%d {spelled}"
     elif not form.year:
-        stamp = pl.lit(f"{year:04d} ") + (stamp.str.zfill(13) if form.width == 12 else stamp)
+        stamp = pl.lit(f"{calendar.year:04d} ") + (stamp.str.zfill(13) if form.width == 12 else stamp)
         spelled = f"%Y {spelled}"
     whole = stamp.str.to_datetime(spelled, strict=False, time_unit="ns").cast(pl.Int64)
     if fraction:
@@ -110,7 +112,7 @@ def reader_like(sample: str, calendar: Calendar) -> Callable[[pl.Series], pl.Ser
         _, form, at, fraction = first
 
         def there(text: pl.Series) -> pl.Series:
-            found = _parsed(text, form, at, calendar.year, fraction=fraction).rename("t_ns")
+            found = _parsed(text, form, at, calendar, fraction=fraction).rename("t_ns")
             return found if not found.null_count() else read(text, calendar)
 
         return there

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from forensics.dialects.stamps import DATED, OF_DAY, SINCE_START, TIME_OF_DAY, Form
+from forensics.dialects.stamps import DATED, OF_DAY, SHORT, SINCE_START, TIME_OF_DAY, Form
 from forensics.patterns import lazily
 
 _DAY_S, _DAY_NS = 86400, 86400 * 10**9
@@ -55,12 +55,14 @@ class Clock(Struct, frozen=True):
 class Calendar(Struct, frozen=True):
     """What stamps leave out: the year of those that print none, and the clock of those without a day.
 
-    In an undated log, which prints no date anywhere, times may count from the start.
+    In an undated log, which prints no date anywhere, times may count from the start. The second of two numbers is
+    `short_s` seconds, 1 or 60; 0 where they are no time.
     """
 
     year: int = 1970
     clock: Clock | None = None
     is_undated: bool = False
+    short_s: int = 0
 
     def dated(self, t_ns: pl.Series, byte: pl.Series) -> pl.Series:
         """Give the times of lines at these places of the log, each of its day."""
@@ -70,10 +72,24 @@ class Calendar(Struct, frozen=True):
 def calendar_of(year: int, parts: Sequence[tuple[int, bytes]], sample: Sequence[str]) -> Calendar:
     """Give the calendar of a log by parts of it, each with its place, and by some of its lines."""
     # most logs print no time that counts from the start, and need no look for a date
-    is_timed = _have(sample[:_LOOKED_AT], (*SINCE_START, OF_DAY))
+    is_timed = _have(sample[:_LOOKED_AT], (*SINCE_START, *SHORT, OF_DAY))
     is_dated = is_timed and _have(sample[:: len(sample) // _MOST_LINES + 1], DATED)
     is_undated = is_timed and not is_dated and not any(_DATED.search(part) for _, part in parts)
-    return Calendar(_year_of(parts, year), clock_of(parts, is_undated=is_undated), is_undated)
+    short_s = _short_s(sample[:_LOOKED_AT]) if is_undated else 0
+    return Calendar(_year_of(parts, year), clock_of(parts, is_undated=is_undated), is_undated, short_s)
+
+
+def _short_s(lines: Sequence[str]) -> int:
+    """How many seconds are one of the second number of times of two: 1 where they begin near zero, and so count from
+    the start, 60 where they are of a day; 0 where they fall, or are too few.
+    """  # noqa: D205 - one sentence over two lines
+    hits = (form.pattern.search(line[:_LINE_CHARS]) for line in lines for form in SHORT)
+    told = [int(first) * 60 + int(second) for hit in hits if hit for first, second in [hit[1].split(":")]]
+    if len(told) < _FEWEST or told != sorted(told) or told[0] == told[-1]:
+        return 0
+    if told[0] < _ELAPSED_S:
+        return 1
+    return 60 if told[-1] * 60 < _DAY_S else 0
 
 
 def _year_of(parts: Sequence[tuple[int, bytes]], year: int) -> int:

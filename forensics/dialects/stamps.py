@@ -11,6 +11,8 @@ from forensics.patterns import lazily
 
 #: How a row spells hours, minutes and seconds since the start, or seconds alone.
 ELAPSED = "elapsed"
+#: How it spells two numbers: minutes and seconds since the start, or hours and minutes of a day.
+_SHORT = "short"
 #: At the begin of a line, behind levels, ranks and signs alone.
 TIME_OF_DAY = r"^(?:[^\w\n\r]|_|[A-Z]+[0-9]*\b|rank ?[0-9]+)*?([0-2]\d:[0-5]\d:[0-5]\d)(?=[\],.)|\s])"
 
@@ -33,6 +35,7 @@ FORMS = tuple(
     for pattern, width, spelled, year, _ in table_rows("forensics.dialects", "stamps.tsv")
 )
 #: Those that say when a line was printed, and those that say how long after the start.
-DATED = tuple(form for form in FORMS if form.spelled != ELAPSED)
+DATED = tuple(form for form in FORMS if form.spelled not in {ELAPSED, _SHORT})
 SINCE_START = tuple(form for form in FORMS if form.spelled == ELAPSED)
+SHORT = tuple(form for form in FORMS if form.spelled == _SHORT)
 OF_DAY = Form(TIME_OF_DAY, lazily(TIME_OF_DAY), 8, "%H:%M:%S", year=False)

@@ -128,3 +128,34 @@ def test_stamps_without_a_year_are_of_that_of_the_others(printed: int, year: int
 def test_a_year_of_four_digits_is_one_and_the_end_of_a_longer_number_is_none(stamp: str, year: int) -> None:
     lines = [stamp.format(2024)] * 3
     assert calendar_of(2026, [(0, "\n".join(lines).encode())], lines).year == year
+
+
+def short(first: int, count: int = 40) -> list[str]:
+    """Lines with times of two numbers, 7 of the second number apart."""
+    return [f"[{at // 60:02}:{at % 60:02}] step {at} loss 0.5" for at in range(first, first + 7 * count, 7)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second_s"),
+    [(0, 1), (299, 1), (300, 60), (545, 60), (1439 - 7 * 39, 60), (1440 - 7 * 39, 0)],
+    ids=["from the start", "near the start", "of a day", "of a morning", "until midnight", "beyond any day"],
+)
+def test_times_of_two_numbers_count_from_the_start_where_they_begin_near_zero(first: int, second_s: int) -> None:
+    lines = short(first)
+    calendar = calendar_of(1970, [(0, "\n".join(lines).encode())], lines)
+    times = read(pl.Series(lines), calendar)
+    assert times.diff().drop_nulls().unique().to_list() == ([7 * second_s * 10**9] if second_s else [])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [*short(30, 20), *short(0, 20)],
+        short(30, 2),
+        ["[03:15] step 1 loss 0.5"] * 40,
+        ["2026-05-07 03:30:00", *short(0)],
+    ],
+    ids=["they fall", "too few", "always the same", "a date"],
+)
+def test_two_numbers_that_are_no_clock_tell_no_time(lines: list[str]) -> None:
+    assert calendar_of(1970, [(0, "\n".join(lines).encode())], lines).short_s == 0
