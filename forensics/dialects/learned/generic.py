@@ -33,7 +33,7 @@ from forensics.dialects.learned.families import (
     players_of,
     seconds_of,
 )
-from forensics.dialects.learned.headers import tables
+from forensics.dialects.learned.headers import heads_splits, splits, tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shapes_of, slots
 from forensics.dialects.learned.nameless import nameless, unnamed
 from forensics.dialects.learned.roles import counts_batches, last_word, roles_of
@@ -122,7 +122,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = (), *, beside: boo
     excerpt = len(lines) < _TINY_LINES and sum(bool(line.strip()) for line in lines) <= _EXCERPT_LINES
     shapes = shapes_of(lines)
     titles = _titles(lines, shapes)
-    under_headers = list(tables(lines, repeats))
+    under_headers = [*tables(lines, repeats), *splits(lines, repeats)]
     rows = {at for _, places in under_headers for at in places}
     groups = _merged(_grouped(((at, line) for at, line in enumerate(lines) if at not in rows), shapes))
     found = [*_families(groups, ranks, repeats, titles, excerpt=excerpt), *(family for family, _ in under_headers)]
@@ -190,7 +190,7 @@ def _titles(lines: Sequence[str], shapes: Sequence[str]) -> list[int]:
     short = [(at, shapes[at]) for at, line in enumerate(lines) if len(line) <= _MAX_TITLE]
     alike = {shape for _, shape in short if not shape.endswith("0")}  # few make a log
     named = {shape for shape in alike if any(stands_for(title, shape) for title in _TITLES)}
-    return [at for at, shape in short if shape in named]
+    return [at for at, shape in short if shape in named and not heads_splits(lines[at])]
 
 
 def _parts_thousands(lines: Sequence[str]) -> bool:

@@ -38,7 +38,7 @@ _BARS_OF_A_NORM = (2, 4)
 #: TRL's longest name of a metric, `sampling/sampling_logp_difference/mean`, has 38.
 _MAX_NAME_CHARS = 48
 #: All lines are searched for the rows of each header, so a file of nothing but headers must not cost their square.
-_MAX_HEADERS = 16
+_MAX_HEADERS, _MAX_LINE_CHARS = 16, 1000
 
 
 def _mark(header: str) -> str:
@@ -87,7 +87,7 @@ def tables(lines: Sequence[str], repeats: int) -> Iterator[tuple[Family, list[in
     for i, printed in enumerate(lines):
         line = _NORM.sub(r"\1norm", printed) if printed.count("|") in _BARS_OF_A_NORM else printed
         named = line.lstrip(f" \t#{_BARS}")[:1]  # a header begins with a name: most lines are not cut for it
-        if not named.isalpha() or len(line) > 1000:
+        if not named.isalpha() or len(line) > _MAX_LINE_CHARS:
             continue
         mark = _mark(line)
         for header, is_labelled in _headers(line, lines[i + 1 : i + 2], mark):
@@ -101,6 +101,47 @@ def tables(lines: Sequence[str], repeats: int) -> Iterator[tuple[Family, list[in
             yield from found
             if found:
                 break
+
+
+def splits(lines: Sequence[str], repeats: int) -> Iterator[tuple[Family, list[int]]]:
+    """Families of rows that name a metric, under headers that name the data: `| metric | train | valid |`.
+
+    Such a table comes again with each epoch, so rows of one name are a family.
+    """
+    header: tuple[str, ...] = ()
+    rows: dict[tuple[str, tuple[str, ...]], list[tuple[int, list[str]]]] = {}
+    for at, line in enumerate(lines):
+        if len(line) > _MAX_LINE_CHARS or _between(line) not in _BARS:
+            continue
+        name, *told = _cells(line, "")
+        if heads_splits(line):
+            header = tuple(told)
+        elif len(told) == len(header) > 0 and _is_measure(name) and _is_row(told, has_bars=False):
+            rows.setdefault((name, header), []).append((at, told))
+    for (name, data), own in rows.items():
+        if len(own) >= repeats and len(set(data)) == len(data):
+            yield _of_splits(name, data, [told for _, told in own]), [at for at, _ in own]
+
+
+def heads_splits(line: str) -> bool:
+    """Whether a line is a row between bars whose cells, but for the first one, name the data alone."""
+    cells = _cells(line, "")[1:] if _between(line) in _BARS else []
+    return len(cells) > 1 and all(stands_for("names_a_split_only", cell) for cell in cells)
+
+
+def _of_splits(name: str, data: Sequence[str], rows: Sequence[Sequence[str]]) -> Family:
+    """The family of the rows of one metric, whose cells are that of each of the data."""
+    keys = [f"{split} {name}" for split in data]
+    columns = tuple(
+        Column(key, tuple(Slot(key, row[i].rstrip(_SIGNS), "", "", over=False) for row in rows), (), place=i)
+        for i, key in enumerate(keys)
+        if not any(_is_absent(row[i]) for row in rows)
+    )
+    named = group_names([column.key for column in columns])
+    cells = [rf"(?P<{named[key]}>{N})[{_SIGNS}]?" if key in named else rf"[^{_BARS}]*?" for key in keys]
+    gap = rf"\s*[{_BARS}]\s*"
+    pattern = rf"^\s*[{_BARS}]?\s*{re.escape(name)}{gap}{gap.join(cells)}\s*[{_BARS}]?\s*$"
+    return Family(columns, {}, is_metric=True, pattern=pattern, needle=name)
 
 
 def _headers(line: str, below: Sequence[str], mark: str) -> Iterator[tuple[tuple[str, ...], bool]]:

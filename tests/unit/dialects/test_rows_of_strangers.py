@@ -241,3 +241,20 @@ def test_what_stands_twice_is_once_of_the_data_that_its_part_began_with(form: st
 def test_what_stands_twice_without_other_data_between_keeps_no_name_of_any() -> None:
     found = told(table(lambda at, a, b: f"step {at} loss {a:.3f} lr 0.1 aux loss {b:.3f} lr 0.2"))
     assert not any(name.startswith(("val", "aux lr")) for name in found)
+
+
+@pytest.mark.parametrize("bar", ["|", "│"])
+def test_rows_of_metrics_under_a_header_of_data_are_of_each_of_them(bar: str) -> None:
+    lines: list[str] = []
+    for e in range(1, 13):
+        lines += [f"Epoch {e} summary", "+-----+-----+-----+", f"{bar} metric {bar} train {bar} valid {bar}"]
+        lines += [f"{bar} loss   {bar} {2 / e:.4f} {bar} {2.2 / e:.4f} {bar}"]
+        lines += [f"{bar} acc    {bar} {1 - 1 / e:.1%} {bar} {0.9 - 0.8 / e:.1%} {bar}"]
+    found = told(lines)
+    assert found["loss"] == found["eval_loss"] == (12, 1, 12)
+    assert found["train acc"] == found["valid acc"] == (12, 1, 12)
+
+
+def test_rows_under_a_header_of_other_words_are_of_no_data() -> None:
+    lines = ["| metric | first | last |", *(f"| loss | {2 / at:.4f} | {1 / at:.4f} |" for at in range(1, 13))]
+    assert "eval_loss" not in told(lines)
