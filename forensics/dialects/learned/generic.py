@@ -54,7 +54,7 @@ _PARTED = lazily(r"(?:\w+: *[-+]?[\w.]+[^;:]*; *){2}")
 #: Program text, and the summary that a tracker prints of a run that is over.
 _CODE = lazily(
     r"\s*(?:(?:def|class|import|from|return|if|for|while|assert|print)\b.*[:)\]]\s*$"
-    r"|[#@](?!\d|#*\s\w+:? \[?\d)|//|wandb:\s)"
+    r"|[#@](?!\d|#*\s(?:\w+ ){0,2}\w+:? \[?\d)|//|wandb:\s)"
 )
 #: Who printed a line, within it, behind its time too (masked: \x01): `INFO [rank 3] step 10 …`, `rank=3 | step 10 …`,
 #: `{"rank": 3, …`; no rank of a matrix or a machine.

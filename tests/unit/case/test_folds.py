@@ -34,6 +34,7 @@ def log(folder: Path, header: str, footer: str = "", lost: int = 0) -> Path:
         ("", "fold {0} best auc 0.9{0}"),
         ("=== fold: {}", ""),
         (">> leaving out subject {}", ""),
+        ("# outer fold {}", ""),
     ],
 )
 def test_a_fold_that_turned_nan_is_a_failure_although_the_next_one_is_finite(
