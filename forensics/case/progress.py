@@ -26,6 +26,8 @@ from forensics.store.run import Run, derived
 #: A plan is reached by the last record before it where so small a share of it is left: the loop prints no later step.
 #: A run that is killed at any step alike dies in that share of its runs between its last record and its end.
 CLOSE = 0.05
+#: A bar is drawn full as its last step is done, and once more as it is closed.
+_DRAWN_FULL = 2
 _NUMBERED_EPOCH = lazily(r"(?i)\bep(?:och)?s?\W{0,3}(\d+)(?:\s*(?:/|of)\s*(\d+))?")
 #: What tells the two streams of one process apart in the names of their files.
 _STREAM = lazily(r"(?:std)?(?:err|out)(?:or|put)?", re.IGNORECASE)
@@ -141,7 +143,7 @@ def _counters(run: Run, frames: pl.DataFrame, plans: Sequence[Plan]) -> Iterator
         row = (seen if seen.height else part).row(-1, named=True)
         steps = seen["done"].diff().drop_nulls()
         is_bar = row["per"] != "" or row["elapsed_s"] is not None
-        what, unit = _what(row, part, records), row["unit"]
+        what, unit = _what(row, part, frames, records), row["unit"]
         if not what and unit == "step" and row["plan"] in planned:
             what = "train"  # a bar in a file of its own, of as many steps as the settings plan
         beside = any(same_process(row["source"], other) for other in unnumbered)
@@ -182,7 +184,14 @@ def _whole(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _what(row: Mapping[str, str], part: pl.DataFrame, records: Mapping[str, Places]) -> str:
+def _fills_once(row: Mapping[str, Any], frames: pl.DataFrame) -> bool:
+    """Whether no bar of as many steps in that file begins anew or is full again and again, whatever its words."""
+    alike = (pl.col("source") == row["source"]) & (pl.col("unit") == row["unit"]) & (pl.col("plan") == row["plan"])
+    done = frames.filter(alike)["done"]
+    return not (done.diff() < 0).any() and int((done == row["plan"]).sum()) <= _DRAWN_FULL
+
+
+def _what(row: Mapping[str, Any], part: pl.DataFrame, frames: pl.DataFrame, records: Mapping[str, Places]) -> str:
     named = kind_of(row["label"], row["per"]) if row["label"] or row["per"] else ""
     if named:
         return named
@@ -191,8 +200,12 @@ def _what(row: Mapping[str, str], part: pl.DataFrame, records: Mapping[str, Plac
     places = records.get(row["source"])
     if places is None:
         return ""
-    if row["label"]:  # words that name nothing known, or numbers: `loss=0.41: 30%|…`
-        return "train" if 2 * np.isin(part["seq"].to_numpy(), places).sum() > part.height else ""
+    if row["label"]:  # words that name nothing known, or numbers: `loss=0.41: 30%|…`; of each epoch where it fills anew
+        return (
+            "train"
+            if _fills_once(row, frames) and 2 * np.isin(part["seq"].to_numpy(), places).sum() > part.height
+            else ""
+        )
     first, behind = np.searchsorted(places, [part["seq"][0], part["seq"][-1] + 1])
     return "train" if behind > first else ""
 

@@ -62,6 +62,14 @@ def test_a_bar_whose_words_tell_nothing_trains_where_its_frames_print_a_loss(
     assert {one.what for one in found.counters} == {what}
 
 
+@pytest.mark.parametrize(("again", "what"), [(1, "train"), (2, "")])
+def test_a_bar_that_is_full_again_and_again_counts_no_training(again: int, what: str, tmp_path: Path) -> None:
+    """A bar is drawn full twice: as its last step is done, and as it is closed."""
+    bars = [bar(f"loss={3 - at / 20:.3f}: ", min(at, 40), 40) for at in range(1, 41 + again)]
+    _, found = read(tmp_path, [*records(20), *bars])
+    assert {one.what for one in found.counters} == {what}
+
+
 @pytest.mark.parametrize(
     ("label", "per", "kind"),
     [
