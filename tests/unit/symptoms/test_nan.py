@@ -371,7 +371,7 @@ def emptied(from_step: int, *, until: int = 120, beside: bool = True, named: str
     loss = noisy(falling(3.0, 2.0), 0.02)
     rows = (
         {"step": n, "loss": loss(n) if n < from_step or n > until else None}
-        | ({named: 1e-4} if beside or n < from_step else {})
+        | ({named: 1e-4 if named == "lr" else n / 200} if beside or n < from_step else {})
         for n in range(1, 121)
     )
     return "".join(json.dumps(row) + "\n" for row in rows)

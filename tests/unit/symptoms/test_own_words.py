@@ -143,7 +143,7 @@ def test_values_behind_an_event_are_no_words(line: str, ends: bool) -> None:
 
 
 def test_letters_of_two_players_are_losses_without_a_counter() -> None:
-    rows = [f"[info ] tick   kimg={6.016 * at:.1f} g={0.7 + at % 5 / 50} d={1.3 + at % 7 / 50}" for at in range(40)]
+    rows = [f"[info ] tick   aug={6.016 * at:.1f} g={0.7 + at % 5 / 50} d={1.3 + at % 7 / 50}" for at in range(40)]
     dialect = learn(rows)
     assert dialect is not None
     assert {*parse_text(dialect, "\n".join(rows))["metrics"]["name"]} >= {"g_loss", "d_loss"}
