@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from forensics.analyses.learning.parts import parts_of
 from forensics.analyses.rl.series import RlSeries, episode_series
 from forensics.case.series import holding
 from forensics.rules.kit import Findings, Run, Struct, at_step, number, onset_at, proof, rule
-from forensics.stats.spread import behind_last, median, median_of
+from forensics.stats.spread import behind_last, median
 
 
 class Critic(Struct, frozen=True):
@@ -31,12 +33,11 @@ def critic_diverges(run: Run, cfg: Critic) -> Findings:
     if not earned or any(_grows(one, cfg) for one in earned):
         return
     for rows in parts_of(run, holding(run, "loss_of_critic"), cfg.records):
-        values, count = rows["value"].to_numpy(), max(1, int(cfg.level * rows.height))
-        half = len(values) // 2
-        middle, last = median_of(values[half - count // 2 : half + count]), median_of(values[-count:])
-        if last < cfg.least or not 0 < cfg.grown * max(middle, median_of(values[:half])) <= last:
+        values = rows["value"]
+        middle, last = _middle_and_last(values, cfg)
+        if last < cfg.least or not 0 < cfg.grown * max(middle, median(values.head(values.len() // 2))) <= last:
             continue
-        start = behind_last(values <= 2 * middle)
+        start = behind_last((values <= 2 * middle).to_numpy())
         first, reward = rows.row(start, named=True), earned[0].finite.row(-1, named=True)
         yield critic_diverges.finding(
             f"{first['raw_name']} grew from {number(middle)} to {number(last)} from {at_step(first['at'])} on,"
@@ -51,7 +52,10 @@ def critic_diverges(run: Run, cfg: Critic) -> Findings:
 
 def _grows(earned: RlSeries, cfg: Critic) -> bool:
     """Whether more is earned at the end of a run than in its middle."""
-    values = earned.finite["value"]
-    count, half = max(1, int(cfg.level * values.len())), values.len() // 2
-    middle, last = median(values.slice(half - count // 2, count)), median(values.tail(count))
+    middle, last = _middle_and_last(earned.finite["value"], cfg)
     return last - middle > cfg.earns * max(abs(middle), abs(last), 1e-9)
+
+
+def _middle_and_last(values: pl.Series, cfg: Critic) -> tuple[float, float]:
+    count, half = max(1, int(cfg.level * values.len())), values.len() // 2
+    return median(values.slice(half - count // 2, count)), median(values.tail(count))
