@@ -49,7 +49,7 @@ class Departure(Struct, frozen=True):
     the level just before the onset, `rise` in ratio to the lowest level, `above` in ratio to the first; `best` and
     `final` are the lowest and the last level themselves. `how` is `explosion`, `spike` (a burst that did not recover),
     `jump` or `climb`. `climbing`: the last levels are above the lowest one by more than chance. `stays`: no record
-    after the onset came back half of the way. `slope`: the loss falls (-1) or rises (1) after it by more than chance.
+    after the rise came back half of the way. `slope`: the loss falls (-1) or rises (1) after it by more than chance.
     `stepwise`: single records hold the whole rise, and the loss does not rise between them. `clear`: the rise is many
     times the noise of one record. `left` of all `records` follow. `risen` is the position of the first record at half
     of the rise or above: what is measured before it does not see the rise.
@@ -225,9 +225,10 @@ def _told(w: Level, place: tuple[int, int], told: tuple[float, str], limits: Lim
     exploded = how == "explosion"
     least = float(y[low] if exploded else w.middle[low])
     half = y[onset:] >= before + _HALF * (final - before)
+    risen = onset + (int(np.argmax(half)) if half.any() else 0)
     return Departure(
         onset=onset,
-        risen=onset + (int(np.argmax(half)) if half.any() else 0),
+        risen=risen,
         size=ratio_of(size),
         net=ratio_of(final - before),
         rise=ratio_of(final - least),
@@ -236,7 +237,7 @@ def _told(w: Level, place: tuple[int, int], told: tuple[float, str], limits: Lim
         final=exp(final),
         how=how,
         climbing=exploded,
-        stays=bool(y[onset:].min() > before + _HALF * min(size, final - before)),
+        stays=bool(y[risen:].min() > before + _HALF * min(size, final - before)),
         slope=_slope(y[onset + min(_span_of(n), (n - onset) // 3) :], w.noise),
         stepwise=not exploded and _stepwise(y, onset, low),
         clear=final - least > _clear(w.noise, limits),

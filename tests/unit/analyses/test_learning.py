@@ -218,6 +218,17 @@ def test_a_rise_that_one_update_makes_is_a_change_of_the_level_and_one_of_severa
     assert (hit.rule, hit.cause) == ("LRN001", cause)
 
 
+@pytest.mark.parametrize(
+    ("after", "warned"),
+    [([2.5, 4.1, *[4.16] * 8], True), ([2.5, 4.1, *[4.16] * 4, 1.9, 1.7, 1.4, 1.2], False)],
+    ids=["the first record is on the way up", "came back half of the way"],
+)
+def test_a_short_loss_that_gave_back_all_it_learned_is_a_warning(after: list[float], *, warned: bool) -> None:
+    loss = [4.03, 3.19, 2.28, 1.74, 1.17, 1.48, 1.72, 1.15, *after]
+    severities = [hit.severity.value for hit in told(made(loss=loss, every=5)) if hit.rule == "LRN001"]
+    assert severities == ["warning"] * warned
+
+
 def test_the_last_attempt_is_judged() -> None:
     bad, good = [*falling(40), *np.full(60, 40.0)], falling(60)
     first, second = rows_of("loss", bad), rows_of("loss", good, attempt=1)
