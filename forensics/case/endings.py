@@ -109,8 +109,11 @@ def _statuses(run: Run) -> pl.DataFrame:
 
 
 def _reach(run: Run) -> Reach:
-    """The furthest of all counters of training; one that is at its end decides, whatever else was counted later."""
-    ways = [*_by_counters(run), *_by_plans(run)]
+    """The furthest of all counters of training; one that is at its end decides, whatever else was counted later.
+
+    A bar that is drawn at each epoch's begin alone never moved: whatever did comes before it.
+    """
+    ways = sorted([*_by_counters(run), *_by_plans(run)], key=lambda way: way.done == 0)
     reached = next((way for way in ways if way.is_reached), None)
     if reached is not None:
         return reached

@@ -11,7 +11,7 @@ import pytest
 from forensics import triage
 from forensics.case.endings import Reach, ending
 from forensics.model import Confidence, Outcome, Verdict
-from forensics.pipeline import ingest_run
+from forensics.pipeline import ingest_bytes, ingest_run
 
 _DICT = "{{'loss': {loss:.4f}, 'grad_norm': 1.0, 'learning_rate': 1e-05, 'epoch': {epoch:.2f}}}"
 
@@ -201,3 +201,10 @@ def test_the_document_of_the_service_that_ran_the_job_says_how_it_ended(
     name: str, text: str, outcome: Outcome, tmp_path: Path
 ) -> None:
     assert judged(tmp_path, steps(*range(40)), **{name: text}).outcome is outcome
+
+
+def test_a_bar_that_is_drawn_at_each_begin_alone_comes_after_the_epochs_that_moved() -> None:
+    row = "   {}/9   2.1G    0.07599   0.0377   0   0.1137   168   640: 100%|#| 38/38 [00:09<00:00,  4.1it/s]"
+    bars = [line for epoch in range(7) for line in ("  0%|          | 0/38 [00:00<?, ?it/s]", row.format(epoch))]
+    reach = ending(ingest_bytes("nohup.out", "\r".join(bars).encode())).reach
+    assert (reach.done, reach.plan, reach.unit) == (6, 9, "epoch")
