@@ -52,6 +52,9 @@ class Collapse(Struct, frozen=True):
 
 
 _PLACE = pl.coalesce("line", "seq").fill_null(0)
+#: Records on either side of a fall that tell the level of a loss, and what is left of it where it still learns: without
+#: updates it wanders about one level.
+_ENDS, _LEARNED = 3, 0.9
 
 
 @derived
@@ -82,10 +85,21 @@ def _by_series(run: Run, cfg: ScaleLimits) -> Collapse | None:
     for _, own in rows.group_by("source", "attempt", "rank", maintain_order=True):
         last = own["attempt"][0] == rows.filter(pl.col("source") == own["source"][0])["attempt"].max()
         found = _fall(own, cfg) if last else None
-        if found is not None:
+        if found is not None and not _learns_on(run, found[0]):
             first, end, words = found
             return Collapse(first["at"], words, _both(metric_evidence, first, end))
     return None
+
+
+def _learns_on(run: Run, fall: Row) -> bool:
+    """Whether the loss of a source is finite from a fall of its scale on, and goes on falling: updates come through."""
+    losses = _losses(run, fall["source"]).frame("line", "seq", "value", "bad").with_columns(place=_PLACE)
+    after = fall["line"] if fall["line"] is not None else fall["seq"]
+    before, behind = (losses.filter(side)["value"] for side in (pl.col("place") <= after, pl.col("place") > after))
+    if losses.filter(pl.col("bad"), pl.col("place") > after).height or not len(before) or len(behind) < _ENDS:
+        return False
+    then, now = before.tail(_ENDS).median(), behind.tail(_ENDS).median()
+    return isinstance(then, float) and isinstance(now, float) and now < _LEARNED * then
 
 
 def _fall(own: pl.DataFrame, cfg: ScaleLimits) -> tuple[Row, Row, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -34,3 +35,19 @@ def test_skips_belong_together_within_the_share_of_skips_that_is_too_many() -> N
     hits = pl.DataFrame({"at": [300, *range(500, 901, 40)]})
     assert _dense_from(hits, ScaleLimits(skip_share=0.2), 1000)["at"] == 300
     assert _dense_from(hits, ScaleLimits(skip_share=0.199), 1000)["at"] == 500
+
+
+@pytest.mark.parametrize(
+    ("loss", "collapsed"),
+    [(lambda at: 9 * 0.96**at, False), (lambda at: 9.0 - 0.01 * at, True), (lambda at: 9 * 0.96 ** min(at, 62), True)],
+    ids=["learns on", "falls by less than a tenth", "stays"],
+)
+def test_a_scale_is_no_collapse_where_the_loss_goes_on_falling(
+    loss: Callable[[int], float], *, collapsed: bool, tmp_path: Path
+) -> None:
+    rows = [(at, loss(at), 0.0625 / 2 ** max(0, min(at - 60, 6))) for at in range(1, 76)]
+    lines = [
+        f"| epoch 001: {at:6d} / 900 loss={x:.3f}, num_updates={at}, loss_scale={scale:g}" for at, x, scale in rows
+    ]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    assert (collapse_of(ingest_run(tmp_path)) is not None) is collapsed
