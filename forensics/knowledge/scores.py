@@ -98,7 +98,7 @@ def _whole(*kinds: str) -> re.Pattern[str]:
 
 @cache
 def _word(*kinds: str) -> re.Pattern[str]:
-    return re.compile(rf"(?i)(?:^|[/_. -])(?:{_names(*kinds, logged=True)})(?:$|[/_. @-])")
+    return re.compile(rf"(?i)(?:^|[/_. -])(?:{_names(*kinds, logged=True)})(?:$|[/_. @(-])")
 
 
 @cache
