@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
+from forensics.case.splits import without_split
 from forensics.dialects.names import counted, falls, is_anew, sized, to_gib
 from forensics.knowledge.vocabulary import in_english, stands_for
 from forensics.patterns import lazily
@@ -33,6 +34,8 @@ _NEAR, _FAR, _SHARE = 3.0, 5.0, 1.0
 _SUNK = 0.9
 #: Numbers of four digits that are added up differ so much from their sum.
 _ROUNDED = 2e-3
+#: A sum has so many parts.
+_FEWEST_PARTS = 2
 #: The first level of a loss: a twentieth, as trends have it, and no fewer than three.
 _FIRST = 3
 
@@ -62,7 +65,7 @@ def understood(table: Packed) -> Packed:
     elif "loss" in told and "eval_loss" not in told:
         alone |= _held_out_beside(table, [raw for raw, name in alone.items() if name == "loss"], unknown)
     if not {"loss", "eval_loss"} & (known | {*alone.values()}) and not any(map(_earns, known)):
-        alone |= _by_its_course(table, [raw for raw in unknown if raw not in alone])
+        alone |= _parts_of_both(table, unknown) or _by_its_course(table, [raw for raw in unknown if raw not in alone])
     alone |= _of_waits(table, unknown) if "step_time_s" not in known else {}
     memories = {raw: name for raw in unknown if (name := counted(raw)) is not None}
     shares = {raw: name for raw in unknown if (name := sized(raw)) is not None}
@@ -107,6 +110,20 @@ def _held_out_beside(table: Packed, own: Sequence[str], unknown: Iterable[str]) 
         return {}
     begins = loss[0] / _NEAR <= other[0] <= loss[0] * _NEAR
     return {held_out[0]: "eval_loss"} if begins and _SHARE < max(other) <= _FAR * other[0] else {}
+
+
+def _parts_of_both(table: Packed, unknown: Iterable[str]) -> dict[str, str]:
+    """Give `train/box_loss` and `train/obj_loss` their meaning where the sum is not logged: each has a held-out twin.
+
+    A part that is nothing in every record, as the loss of classes is with one class, tells nothing.
+    """
+    costs = [raw for raw in unknown if stands_for("of_loss", raw) and not stands_for("beside_the_objective", raw)]
+    held_out = {without_split(raw): raw for raw in costs if stands_for("held_out_word", raw)}
+    own = [raw for raw in costs if without_split(raw) in held_out and stands_for("names_training", raw)]
+    told = [raw for raw in own if table.values_of(raw).fill_null(0.0).ne(0.0).any()]
+    if len(told) < _FEWEST_PARTS:
+        return {}
+    return dict.fromkeys(told, "loss") | {held_out[without_split(raw)]: "eval_loss" for raw in told}
 
 
 def _finite(table: Packed, raw: str) -> list[float]:

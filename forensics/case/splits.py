@@ -39,6 +39,14 @@ def _held_out(raw: str, printed: str) -> str:
     return printed if known == own else known
 
 
+def without_split(printed: str) -> tuple[str, ...]:
+    """Give the words of a printed name in order, without those that say on which data it was measured."""
+    words = _WORD.findall(printed.lower())
+    return tuple(
+        word for word in words if not (stands_for("held_out_word", word) or stands_for("names_training", word))
+    )
+
+
 def split_by_path(paths: Iterable[str]) -> Mapping[str, str]:
     """Files of held-out data, and the word that says so, of paths that have a like one of training."""
     told = {path: _told(path) for path in paths}

@@ -20,9 +20,10 @@ from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.case.checkpoints import nearest_words
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.nonfinite import series_of, watched, watched_of, watched_series
-from forensics.case.series import holding
+from forensics.case.series import holding, metric_names
+from forensics.case.splits import without_split
 from forensics.case.steps import SERIES
-from forensics.knowledge.scores import counts_right, is_error_rate
+from forensics.knowledge.scores import counts_right, is_error_rate, is_of_loss
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, Struct, at_step, proof, rule, times
@@ -135,14 +136,17 @@ _SHARE, _PERCENT = 1.0, 100.0
 def _lost(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
     """The first score that was gained and is lost for good, of an evaluation or of training.
 
-    What follows a NaN is its consequence. Where the loss left its level, that explains the fall, unless another score
+    A part of the loss that training lowers is no task of before: it is learned by heart. What follows a NaN is its
+    consequence. Where the loss left its level, that explains the fall, unless another score
     rose meanwhile: then the model learned something else. A cost that was best at first is lost only in that case.
     """
     is_broken = watched_series(run).filter(pl.col("n_bad") > 0).height > 0
     if is_broken:
         return
     is_left = any(one.gone is not None for one in losses(run))
-    held_out = [(one, score) for one in eval_curves(run) if (score := _as_score(one)).rows.height]
+    trained = _parts_of_training(run)
+    every = [one for one in eval_curves(run) if not (is_of_loss(one.name) and without_split(one.name) in trained)]
+    held_out = [(one, score) for one in every if (score := _as_score(one)).rows.height]
     training = [] if reinforced(run) else [(one, one) for one in training_scores(run)]
     for curve, score in (*held_out, *training):
         fall = fall_of(RlSeries("score", curve.name, score.rows), Episodes())
@@ -166,6 +170,12 @@ def _lost(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
             numbers={"best": top["value"], "last": level, "best_step": top["at"]},
         )
         return
+
+
+def _parts_of_training(run: Run) -> frozenset[tuple[str, ...]]:
+    """The losses that a run logs of its training, by their names without the word that says so."""
+    names = metric_names(run)["raw_name"].drop_nulls().unique().to_list()
+    return frozenset(without_split(name) for name in names if stands_for("names_training", name) and is_of_loss(name))
 
 
 def _as_score(curve: EvalCurve) -> EvalCurve:

@@ -13,6 +13,7 @@ from forensics.case.checkpoints import nearest_words
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.joined.stores import counted
 from forensics.case.series import metric_names
+from forensics.case.splits import without_split
 from forensics.knowledge.scores import direction, is_of_loss
 from forensics.knowledge.vocabulary import stands_for
 from forensics.rules.kit import Evidence, Findings, Locator, Run, Severity, Struct, number, onset_at, proof, rule
@@ -78,8 +79,8 @@ def overfit(run: Run, cfg: Overfit) -> Findings:
     if not found:
         return
     curve, (best, severity) = max(found, key=lambda pair: pair[1][1].rank)
-    if severity is Severity.ERROR and _scores_rose(run, curve.step(best)):
-        severity = Severity.WARNING
+    if severity is not Severity.INFO and _scores_rose(run, curve.step(best)):
+        severity = Severity.INFO if _is_part(run, curve) else Severity.WARNING
     low, last = float(curve.values[best]), float(curve.values[-1])
     step, epoch, rising = curve.step(best), curve.epochs[best], curve.row(best + 1)
     where = f"evaluation {best + 1}" if np.isnan(epoch) else f"epoch {epoch:.3g}"
@@ -122,9 +123,19 @@ def _turned(evals: Curve, cfg: Overfit) -> int | None:
 
 
 def _of_its_attempt(training: list[Curve], evals: Curve) -> list[Curve]:
-    """The training losses beside an evaluation loss in one file, of the same attempt or fold; else those of any."""
+    """The training losses beside an evaluation loss in one file, of the same attempt or fold; else those of any.
+
+    Of a sum that is logged in its parts only the same part.
+    """
     beside = [one for one in training if (one.source, one.attempt) == (evals.source, evals.attempt)]
-    return beside or training
+    twins = [one for one in beside if without_split(one.raw_name) == without_split(evals.raw_name)]
+    return twins or beside or training
+
+
+def _is_part(run: Run, evals: Curve) -> bool:
+    """Whether an evaluation loss is one part of a sum: more of its file have their own part of the training loss."""
+    parts = {without_split(one.raw_name) for one in curves(run, "loss") if one.source == evals.source}
+    return len(parts) > 1 and without_split(evals.raw_name) in parts
 
 
 def _never_scored(run: Run, cfg: Overfit) -> bool:

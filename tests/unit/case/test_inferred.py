@@ -68,6 +68,34 @@ def test_two_losses_are_parts_of_one_or_of_two_models() -> None:
     assert named("span_loss", "mlm_loss") == ["span_loss", "mlm_loss"]
 
 
+PARTS = ("train/box_loss", "train/obj_loss", "val/box_loss", "val/obj_loss")
+
+
+def test_parts_of_a_loss_are_told_by_their_like_of_held_out_data() -> None:
+    assert named(*PARTS) == ["loss", "loss", "eval_loss", "eval_loss"]
+    assert named("train_span_loss", "span_loss_val", "train_tag_loss", "tag_loss_val") == [*["loss", "eval_loss"] * 2]
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        PARTS[:3],
+        PARTS[:2],
+        ("train/box_loss", "val/obj_loss", "train/cls_loss", "val/dfl_loss"),
+        (*PARTS, "train/reward"),
+    ],
+    ids=["one pair", "no pair", "unlike names", "rewards"],
+)
+def test_a_part_without_its_like_or_beside_a_reward_keeps_its_name(printed: tuple[str, ...]) -> None:
+    assert named(*printed)[:2] == [*printed[:2]]
+
+
+def test_what_stands_beside_the_objective_or_is_nothing_is_no_part() -> None:
+    kept = made(*PARTS, "train/kl_loss", "val/kl_loss", "train/cls_loss", "val/cls_loss", values=[*[1.0] * 6, 0.0, 0.0])
+    assert keys_of(kept)["name"].to_list()[4:] == ["train/kl_loss", "val/kl_loss", "train/cls_loss", "val/cls_loss"]
+    assert named("loss", *PARTS)[1:] == [*PARTS]
+
+
 @pytest.mark.parametrize(
     ("train", "meant"),
     [
