@@ -46,7 +46,7 @@ from forensics.patterns import lazily
 from forensics.values import replace
 
 _JUNK = lazily(
-    r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/(?!(?:mean|std|min|max|sum|median)$)"
+    r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/(?!(?:mean|std|min|max|sum|median|total|loss|\w*entropy|acc\w*|perplexity|ppl|reward)$)"
     r"|(?:^|\W)(?:line|lineno|time_ms|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"
 )
 #: Values that semicolons part, as statements are: `acc: 39.1; ppl: 5.7; lr: 0.002;`.
