@@ -152,7 +152,8 @@ def _tells_a_loss(family: Family) -> bool:
 
 def _evaluations_first(found: list[Family], *, beside: bool) -> list[Family]:
     """Families of evaluations before those that would read their lines, too; where all are, it is the script's name."""
-    trains = beside or any(one.is_metric and (one.roles or one.pattern) and not one.held_out for one in found)
+    own = (one for one in found if one.is_metric and not one.held_out)
+    trains = beside or any(one.roles or one.pattern or _tells_a_loss(one) for one in own)
     held_out = found if trains else [replace(one, held_out=False) for one in found]
     return sorted(held_out, key=lambda one: not one.held_out)
 
@@ -277,8 +278,8 @@ def _families(
             told.append((family, group[1]))
     for signature, places, rows in rest:
         if continues(places, rows, [*heads, titles]) or (heads and _is_of_folds(signature)):
-            family = Family(tuple(_columns(_keys_of(signature), rows, [])), {}, is_metric=True)
-            told.append((family, places))
+            columns = tuple(_columns(_keys_of(signature), rows, []))
+            told.append((Family(columns, {}, is_metric=True, held_out=_HELD_OUT in signature), places))
     own = [places for family, places in told if not family.roles and not _is_held_out(family)]
     closes = not titles and any(is_closed(places, heads) for places in own)
     for family, places in told:

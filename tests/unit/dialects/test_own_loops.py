@@ -54,6 +54,22 @@ def test_a_line_that_begins_as_an_evaluation_measures_held_out_data(form: str) -
     assert found["eval_loss"] == found["val acc"] == (6, 100, 600)
 
 
+@pytest.mark.parametrize(
+    ("own", "held_out"),
+    [
+        ("[Train] loss {v:.3f} | f1 {a:.3f} | dcg {a:.2f}", "[Test] loss {v:.3f} | f1 {a:.3f} | dcg {a:.2f}"),
+        ("\tTrain: loss = {v:.3f} | f1 = {a:.3f}", "\tTest: loss = {v:.3f} | f1 = {a:.3f}"),
+        ("loss={v:.3f}, f1={a:.3f}", "val: loss={v:.3f}, f1={a:.3f}"),
+    ],
+)
+def test_a_line_of_held_out_data_is_told_from_one_of_training_where_a_heading_counts(own: str, held_out: str) -> None:
+    lines = [line for at in range(30) for line in (f"Epoch: {at}", *trained(own)[at:][:1], *trained(held_out)[at:][:1])]
+    found = told(lines)
+    assert {name: found[name][0] for name in ("loss", "f1", "eval_loss", "val f1")} == dict.fromkeys(
+        ("loss", "f1", "eval_loss", "val f1"), 30
+    )
+
+
 def test_a_name_of_a_script_that_stands_in_every_line_is_no_evaluation() -> None:
     assert told(trained("test_run step {s} loss {v:.3f}"))["loss"] == (60, 10, 600)
     assert told(trained("dev | step {s} | loss {v:.3f}"))["loss"] == (60, 10, 600)
