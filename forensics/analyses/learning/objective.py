@@ -8,12 +8,14 @@ import polars as pl
 from forensics.analyses.learning.lr_config import adapter_of
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.folds import has_folds
+from forensics.case.joined.stores import counted
 from forensics.case.regimes import named_regime
 from forensics.case.series import metric_names
 from forensics.case.settings import keyed
+from forensics.knowledge.scores import direction
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import having
-from forensics.stats.spread import Floats, median_of
+from forensics.stats.spread import Floats, bending, median_of
 from forensics.store.run import Run, derived
 
 _NOT_SAID = ("", "false", "0", "none", "null", "no", "scratch", "random")
@@ -73,6 +75,34 @@ def _evaluations(run: Run) -> tuple[tuple[int, Floats, Floats], ...]:
     """The attempt, the steps, NaN where none was printed, and the values of every evaluation loss."""
     found = curves(run, "eval_loss")
     return tuple((c.attempt, c.at.cast(pl.Float64).fill_null(float("nan")).to_numpy(), c.values) for c in found)
+
+
+#: A score that rose by so much of itself, and so many times its noise, says that the model learns; of so many records.
+_ROSE, _SURE, _FEWEST = 0.1, 3.0, 10
+#: The first level is a twentieth of the records, as trends have it, and no fewer than three.
+_FIRST_SHARE, _FIRST = 20, 3
+
+
+@derived
+def scored_more(run: Run) -> bool:
+    """Whether a score of which more is better rose from its first records to the last third, whatever the loss.
+
+    A sum whose largest part stays, as a distance that no model lowers, hides what is learned.
+    """
+    names = [name for name in metric_names(run)["name"].drop_nulls().unique() if stands_for("score", name)]
+    names = [name for name in names if direction(name)]
+    if not names:
+        return False
+    rows = counted(run, pl.col("name").is_in(names)).filter(pl.col("value_class") == "finite").sort("source", "seq")
+    parts = rows.collect().partition_by("source", "attempt", "rank", "name", "raw_name", maintain_order=True)
+    return any(_rose(part["value"].to_numpy()) for part in parts)
+
+
+def _rose(values: Floats) -> bool:
+    if len(values) < _FEWEST:
+        return False
+    first, last = median_of(values[: max(_FIRST, len(values) // _FIRST_SHARE)]), median_of(values[-len(values) // 3 :])
+    return first > 0 and last - first > max(_ROSE * first, _SURE * bending(values))
 
 
 #: Regimes of supervised fine-tuning: only an adapter, or all weights, are trained.

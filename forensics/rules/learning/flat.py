@@ -17,6 +17,7 @@ from forensics.analyses.learning.objective import (
     preferring,
     regime_of,
     reinforced,
+    scored_more,
     tuned,
 )
 from forensics.analyses.learning.rate import Zero, spent
@@ -103,7 +104,9 @@ def no_decrease(run: Run, cfg: Flat) -> Findings:
             cause="loss_bounces",
             numbers={"first": trend.first, "last": trend.last, "noise": trend.noise.sd},
         )
-    elif all(is_flat(t, cfg) and _would_show(t, cfg) for _, t in known) and not improved(run, curve, 1):
+    elif all(is_flat(t, cfg) and _would_show(t, cfg) for _, t in known) and not (
+        improved(run, curve, 1) or scored_more(run)
+    ):
         yield _no_decrease_finding(run, curve, trend, cfg)
     elif (alone := _left_behind(known, cfg)) is not None:
         curve, trend, others = alone

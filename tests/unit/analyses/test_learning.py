@@ -219,6 +219,17 @@ def test_a_rise_that_one_update_makes_is_a_change_of_the_level_and_one_of_severa
 
 
 @pytest.mark.parametrize(
+    ("last", "noise", "flat"),
+    [(0.80, 0.005, False), (0.60, 0.005, False), (0.57, 0.005, True), (0.66, 0.06, True)],
+    ids=["rose by half", "rose by a seventh", "rose by a twelfth", "rose within its noise"],
+)
+def test_a_sum_that_stays_while_a_score_rises_hides_what_is_learned(last: float, noise: float, *, flat: bool) -> None:
+    score = 0.525 + (last - 0.525) * (1 - np.exp(-np.arange(120) / 12))
+    run = made(loss=noisy(np.full(120, 6.2), 0.003), **{"val f1": score * (1 + noise * np.tile([1, -1, -1, 1], 30))})
+    assert ("not_learning" in causes(run)) is flat
+
+
+@pytest.mark.parametrize(
     ("after", "warned"),
     [([2.5, 4.1, *[4.16] * 8], True), ([2.5, 4.1, *[4.16] * 4, 1.9, 1.7, 1.4, 1.2], False)],
     ids=["the first record is on the way up", "came back half of the way"],
