@@ -36,12 +36,17 @@ def _tree(module: str) -> ast.Module:
     return ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
 
 
+def _dotted(node: ast.Attribute) -> str:
+    """Give the name of a module's part as code writes it, `module.part`; empty for what is deeper."""
+    return f"{node.value.id}.{node.attr}" if isinstance(node.value, ast.Name) else ""
+
+
 def _names_error(node: ast.AST) -> bool:
     """Whether code names the severity of an error, by its enum or as the word of a declaration."""
     told = (one.value for one in ast.walk(node) if isinstance(one, ast.keyword) and one.arg == "severity")
     words = {inner.value for one in told for inner in ast.walk(one) if isinstance(inner, ast.Constant)}
     enums = (one for one in ast.walk(node) if isinstance(one, ast.Attribute))
-    return "error" in words or any(ast.unparse(one) == "Severity.ERROR" for one in enums)
+    return "error" in words or any(_dotted(one) == "Severity.ERROR" for one in enums)
 
 
 @cache
@@ -86,7 +91,7 @@ def _parts(rule: registry.Rule) -> Iterator[ast.stmt]:
         for node in _named(rule.origin, name):
             yield node
             names += [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
-            names += [ast.unparse(one) for one in ast.walk(node) if isinstance(one, ast.Attribute)]
+            names += [_dotted(one) for one in ast.walk(node) if isinstance(one, ast.Attribute)]
         if (source := _borrowed(rule.origin).get(name)) is not None:
             helper = name.rpartition(".")[2]
             yield from (node for node in _named(source, helper) if isinstance(node, ast.FunctionDef))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from forensics.knowledge.causes import causes
 from forensics.knowledge.suspects import suspects
-
-PACKAGE = Path(__file__).parents[2] / "forensics"
-MODULES = sorted(PACKAGE.rglob("*.py"))
+from tests.meta._modules import MODULES, PACKAGE, nodes
 
 
 def slugs() -> frozenset[str]:
@@ -32,9 +29,9 @@ def is_of_cause(node: ast.expr) -> bool:
     return "cause" in name.lower()
 
 
-def decided_by(tree: ast.AST) -> Iterator[str]:
+def decided_by(code: Iterable[ast.AST]) -> Iterator[str]:
     """Give the slugs that a cause is compared with, looked up by, or asked to begin with."""
-    for node in ast.walk(tree):
+    for node in code:
         if isinstance(node, ast.Compare):
             sides = (node.left, *node.comparators)
             if any(map(is_of_cause, sides)):
@@ -52,7 +49,7 @@ def decided_by(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_module_decides_by_the_slug_of_a_cause() -> None:
-    decided = [(path, decided_by(ast.parse(path.read_text(encoding="utf-8")))) for path in MODULES]
+    decided = [(path, decided_by(nodes(path))) for path in MODULES]
     every = slugs() - NAMES
     assert [(str(path.relative_to(PACKAGE)), found) for path, words in decided if (found := every & {*words})] == []
 
@@ -72,11 +69,11 @@ NAMES = frozenset({"grad_norm", "entropy", "stalls"})
     ],
 )
 def test_a_comparison_with_a_slug_is_noticed(code: str, slug: str) -> None:
-    assert slug in set(decided_by(ast.parse(code)))
+    assert slug in set(decided_by(ast.walk(ast.parse(code))))
 
 
 @pytest.mark.parametrize(
     "code", ["rule.finding(cause='port_in_use')", "yield Clue((), 'init_hang', 5)", "kind == 'plateau'"]
 )
 def test_a_cause_that_is_given_decides_nothing(code: str) -> None:
-    assert not slugs() & set(decided_by(ast.parse(code)))
+    assert not slugs() & set(decided_by(ast.walk(ast.parse(code))))

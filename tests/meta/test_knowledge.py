@@ -16,6 +16,7 @@ from forensics.knowledge.backends import backends
 from forensics.knowledge.causes import FIX, Cause, Remedy, causes
 from forensics.knowledge.errors import Clue, ErrorLine, by_id, table
 from forensics.knowledge.settings import settings
+from tests.meta._modules import nodes
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "forensics"
@@ -180,9 +181,8 @@ READS_A_RUN = ("rules", "analyses", "case", "compare", "diagnosis", "figures")
 
 def patterns_of(path: Path) -> Iterator[str]:
     """Every text of a module but its docstrings that has an alternative of words in it."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    told = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, DOCUMENTED)}
-    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    told = {ast.get_docstring(node, clean=False) for node in nodes(path) if isinstance(node, DOCUMENTED)}
+    texts = (node.value for node in nodes(path) if isinstance(node, ast.Constant) and isinstance(node.value, str))
     yield from (text for text in texts if text not in told and re.search(r"\w\|\w", text))
 
 

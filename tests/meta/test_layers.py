@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "forensics"
+from tests.meta._modules import MODULES, PACKAGE, nodes, tree
+
 LAYERS = (
     ("forensics.cli", "forensics.__main__", "forensics.api"),
     ("forensics.report", "forensics.export"),
@@ -36,7 +37,6 @@ LAYERS = (
         "forensics.values",
     ),
 )
-MODULES = sorted(PACKAGE.rglob("*.py"))
 MEDIAN_MODULE_LINES = 140
 MAX_FUNCTION_LINES = 80
 MAX_FILES_A_FOLDER = 25
@@ -61,14 +61,9 @@ def is_module(package: str, name: str) -> bool:
 
 
 @cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
 def imports(path: Path) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("forensics"):
             found |= {f"{node.module}.{a.name}" if is_module(node.module, a.name) else node.module for a in node.names}
         elif isinstance(node, ast.Import):
@@ -114,7 +109,7 @@ def test_the_functions_of_a_module_are_small() -> None:
     functions = [
         (module_name(path), node.name, (node.end_lineno or 0) - node.lineno)
         for path in MODULES
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     assert [one for one in functions if one[-1] >= MAX_FUNCTION_LINES] == []

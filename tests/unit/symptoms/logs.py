@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from math import cos, exp, nan, pi
 from random import Random
 
@@ -22,14 +23,20 @@ gradient_accumulation_steps: 4
 ADAPTER = FINE_TUNING.replace("0.00002", "0.0002") + "adapter: lora\nlora_r: 16\nlora_alpha: 32\n"
 
 
+@cache
+def _noise(seed: int, n: int) -> float:
+    """Normal noise of one record, the same for the same seed."""
+    return Random(f"{seed} {n}").gauss(0, 1)
+
+
 def noisy(level: Value, sd: float, seed: int = 0) -> Value:
     """A level with normal noise on it, the same for the same seed."""
-    return lambda n: level(n) + Random(f"{seed} {n}").gauss(0, sd)
+    return lambda n: level(n) + _noise(seed, n) * sd
 
 
 def spread(level: float, sd: float = 0.15, seed: int = 0) -> Value:
     """A positive level with noise on its logarithm, as gradient norms have it."""
-    return lambda n: level * exp(Random(f"{seed} {n}").gauss(0, sd))
+    return lambda n: level * exp(_noise(seed, n) * sd)
 
 
 def falling(first: float, last: float, records: float = 25.0) -> Value:
