@@ -215,17 +215,16 @@ def _holding_any(column: pl.Series, literals: tuple[str, ...]) -> pl.Series:
     distinct = set(shapes)
     if len(distinct) > _FEW_SHAPES or any(len(shape) > _SHAPE_CHARS for shape in distinct):
         return column.str.contains_any(pl.Series(literals).implode())
-    near = {shape for shape in distinct if _may_hold(shape, literals)}
-    if not near:
+    near = {shape: _near(shape, literals) for shape in distinct}
+    if not any(near.values()):
         return pl.Series([False], dtype=pl.Boolean).new_from_index(0, len(texts))
-    pairs = zip(texts, shapes, strict=True)
-    return pl.Series([shape in near and any(one in text for one in literals) for text, shape in pairs])
+    return pl.Series([any(one in text for one in near[shape]) for text, shape in zip(texts, shapes, strict=True)])
 
 
 @lru_cache(maxsize=4096)
-def _may_hold(shape: str, literals: tuple[str, ...]) -> bool:
-    """Whether a segment of this shape, in which each digit is a 0, may hold one of the literals."""
-    return any(one in shape for one in _shapes(literals))
+def _near(shape: str, literals: tuple[str, ...]) -> tuple[str, ...]:
+    """The literals that a segment of this shape, in which each digit is a 0, may hold."""
+    return tuple(one for one, form in zip(literals, _shapes(literals), strict=True) if form in shape)
 
 
 @lru_cache(maxsize=64)

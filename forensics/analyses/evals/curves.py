@@ -13,6 +13,7 @@ from forensics.case.joined.stores import counted
 from forensics.case.series import metric_names
 from forensics.knowledge.scores import direction
 from forensics.knowledge.vocabulary import stands_for, words_for
+from forensics.patterns import having
 from forensics.stats.spread import Floats
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -83,7 +84,7 @@ def training_scores(run: Run) -> tuple[EvalCurve, ...]:
 def _meaning(run: Run, words: str) -> dict[str, list[str]]:
     """The names of metrics that fit a pattern, of either column."""
     known = metric_names(run)
-    return {c: known[c].filter(known[c].str.contains(words).fill_null(value=False)).to_list() for c in _NAMES}
+    return {c: having(known[c], words) for c in _NAMES}
 
 
 def _curves(run: Run, meant: Mapping[str, list[str]]) -> tuple[EvalCurve, ...]:

@@ -18,6 +18,7 @@ from forensics.case.rank_spans import listed
 from forensics.case.world import world
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
+from forensics.store.schema import TABLES
 
 #: A group and its members; ranks of a group that no dump lists are all ranks of the job.
 Key = tuple[str, tuple[int, ...]]
@@ -69,22 +70,9 @@ class Recorded(Struct, frozen=True):
 def recorded(run: Run) -> Recorded:
     """Read the tables of collectives into one picture per rank."""
     chosen, families = _dumps(run)
-    where = pl.DataFrame(
-        {"rank": list(chosen), "source": list(chosen.values())}, schema={"rank": pl.Int32, "source": pl.String}
-    )
-    rows = (
-        run.scan("collectives")
-        .with_row_index("record")
-        .join(where.lazy(), on=["rank", "source"], how="semi")
-        .filter(pl.col("seq").is_not_null() & pl.col("group").is_not_null())
-        .with_columns(
-            pending=pending_expr(),
-            p2p=pl.col("attrs").str.contains('"p2p":\\s*"?true', literal=False).fill_null(value=False),
-            ranks=pl.col("ranks").fill_null("").cast(pl.Categorical),  # grouped by its number: a text of all ranks
-        )
-        .sort("source", "record")
-        .collect()
-    )
+    if not chosen:
+        return Recorded(frozenset(), {}, {}, {}, families, chosen, _no_rows(), _timed_out(run))
+    rows = _rows(run.scan("collectives"), chosen)
     everyone = tuple(sorted(world(run)))
 
     @cache
@@ -104,6 +92,30 @@ def recorded(run: Run) -> Recorded:
     _add_states(run, chosen, key_of, enqueued, completed)
     pending = _pending(rows, key_of)
     return Recorded(frozenset(chosen), enqueued, completed, pending, families, chosen, rows, _timed_out(run))
+
+
+def _rows(collectives: pl.LazyFrame, chosen: Mapping[int, str]) -> pl.DataFrame:
+    """The entries of the chosen dumps, in the order of their sources."""
+    where = pl.DataFrame(
+        {"rank": list(chosen), "source": list(chosen.values())}, schema={"rank": pl.Int32, "source": pl.String}
+    )
+    return (
+        collectives.with_row_index("record")
+        .join(where.lazy(), on=["rank", "source"], how="semi")
+        .filter(pl.col("seq").is_not_null() & pl.col("group").is_not_null())
+        .with_columns(
+            pending=pending_expr(),
+            p2p=pl.col("attrs").str.contains('"p2p":\\s*"?true', literal=False).fill_null(value=False),
+            ranks=pl.col("ranks").fill_null("").cast(pl.Categorical),  # grouped by its number: a text of all ranks
+        )
+        .sort("source", "record")
+        .collect()
+    )
+
+
+@cache
+def _no_rows() -> pl.DataFrame:
+    return _rows(pl.LazyFrame(schema=dict(TABLES["collectives"])), {})
 
 
 def pending_expr() -> pl.Expr:

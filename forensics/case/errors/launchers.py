@@ -128,6 +128,7 @@ def _deciding(run: Run, tried: Attempts, ends: Sequence[GroupEnd]) -> GroupEnd |
     return None if trained or finished or over else found
 
 
+@derived
 def highest_rank(run: Run) -> int:
     """Give the highest rank that a record or an event names, 0 where none does."""
     highest = [run.scan(table).select(pl.col("rank").max()).collect().item() for table in ("events", "metrics")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -15,6 +15,7 @@ import polars as pl
 from forensics.dialects import _lines
 from forensics.dialects.events.floods import FIRST_KEPT, LAST_KEPT, RANKS_KEPT, Flood, Hit
 from forensics.knowledge import errors
+from forensics.patterns import compiled
 
 #: Program text, not output: logs often print the script that they come from. Searched in a segment as printed; a match
 #: is never a metric or an error, whatever words it holds.
@@ -28,6 +29,8 @@ SOURCE = (
 )
 #: So many equal complaints in one block are no program text.
 _CHECKED = 2_000
+#: So few rows, and rows of so few letters, are searched one by one.
+_FEW, _FEW_CHARS = 200, 3_000
 _STAMP_CHARS = 160
 #: A longer line is looked at up to here.
 _LINE_CHARS = 20_000
@@ -68,6 +71,12 @@ def _numbers_of() -> Mapping[str, tuple[int, ...]]:
     return MappingProxyType({needle: tuple(every) for needle, every in numbers.items()})
 
 
+def _fitting(rows: pl.DataFrame, fits: Callable[[str], bool]) -> pl.DataFrame:
+    """The rows whose text fits."""
+    found = [at for at, text in enumerate(rows["text"].to_list()) if fits(text)]
+    return rows if len(found) == rows.height else rows[found] if found else rows.clear()
+
+
 class Scanner:
     """Signatures over the blocks of one file."""
 
@@ -90,17 +99,10 @@ class Scanner:
             return []
         tagged = pl.col("text").str.extract(_RANK_TAG, 1).cast(pl.Int64, strict=False)
         found = found.with_columns(rank=pl.coalesce("rank", tagged))
-        needles = list(self._needles)
-        present = (
-            found["text"].str.extract_many(needles, overlapping=True).to_frame("needle").with_row_index("row")
-            .explode("needle").drop_nulls().unique(maintain_order=True)
-        )  # fmt: skip
-        if not present.height:
-            return []
         rows_of: dict[int, set[int]] = {}
-        for (needle,), part in present.group_by("needle", maintain_order=True):
-            for number in self._needles[str(needle)]:
-                rows_of.setdefault(number, set()).update(part["row"].to_list())
+        for needle, rows in self._holding(found["text"]):
+            for number in self._needles[needle]:
+                rows_of.setdefault(number, set()).update(rows)
         events = [
             (self._signatures[number], event)
             for number in sorted(rows_of)
@@ -109,6 +111,18 @@ class Scanner:
         harmless = {(event["seq"], row.family) for row, event in events if row.kind == "benign"}
         told = (e for row, e in events if row.kind == "benign" or (e["seq"], row.family) not in harmless)
         return sorted(told, key=lambda event: event["seq"])
+
+    def _holding(self, texts: pl.Series) -> Iterator[tuple[str, list[int]]]:
+        """Each needle that is in some texts, with their rows; in few letters they are looked for one by one."""
+        listed: list[str] = texts.to_list()
+        if len(whole := "\n".join(listed)) <= _FEW_CHARS:
+            near = [needle for needle in self._needles if needle in whole]
+            yield from ((needle, [row for row, text in enumerate(listed) if needle in text]) for needle in near)
+            return
+        every = texts.str.extract_many(list(self._needles), overlapping=True).to_frame("needle").with_row_index("row")
+        present = every.explode("needle").drop_nulls().unique(maintain_order=True)
+        for (needle,), part in present.group_by("needle", maintain_order=True):
+            yield str(needle), part["row"].to_list()
 
     def close(self) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
         """The last hits of each signature that flooded, and how many of each were left out between."""
@@ -144,15 +158,22 @@ class Scanner:
                 last.append((Hit(row["seq"], row["byte"], row["rank"]), self._event(number, row)))
 
     def _hit(self, number: int, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows that contain a signature; where its pattern looks ahead, Python's engine searches."""
+        """The rows that contain a signature and are no program text.
+
+        Python's engine, which keeps its patterns, searches a few rows of ASCII, in which both engines find the same,
+        and where a pattern looks ahead.
+        """
         signature = self._signatures[number]
-        if "(?!" in signature.pattern:
-            texts: list[str] = rows["text"].to_list()
-            found = [at for at, text in enumerate(texts) if signature.compiled.search(text[:_LINE_CHARS])]
-            rows = rows[found] if found else rows.clear()
+        is_plain = rows.height <= _FEW and all(map(str.isascii, rows["text"].to_list()))
+        if is_plain or "(?!" in signature.pattern:
+            rows = _fitting(rows, lambda text: bool(signature.compiled.search(text[:_LINE_CHARS])))
         else:
             rows = rows.filter(pl.col("text").str.head(_LINE_CHARS).str.contains(signature.pattern))
-        return rows.filter(~pl.col("text").str.contains(SOURCE)) if rows.height <= _CHECKED else rows
+        if rows.height > _CHECKED:
+            return rows
+        if is_plain:
+            return _fitting(rows, lambda text: not compiled(SOURCE).search(text))
+        return rows.filter(~pl.col("text").str.contains(SOURCE))
 
     def _event(self, number: int, row: dict[str, Any]) -> dict[str, Any]:
         signature = self._signatures[number]
