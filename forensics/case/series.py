@@ -220,7 +220,7 @@ def metric_records(run: Run, *, without: pl.DataFrame | None = None) -> pl.LazyF
     name, `evaluates`: whether the row is one of an evaluation, and `trains`: whether training itself logged it; in the
     order of the table. Series in `without` (source, attempt, rank and raw name) are left out.
     """
-    return index_of(run).table.lazy_records(_records_without(run, without))
+    return index_of(run).table.lazy_records(_records_without(run, without), _shared(run))
 
 
 def record_pieces(run: Run, *, without: pl.DataFrame | None = None, inner: bool = True) -> Iterator[pl.LazyFrame]:
@@ -231,9 +231,9 @@ def record_pieces(run: Run, *, without: pl.DataFrame | None = None, inner: bool 
     """
     records, table = _records_without(run, without), index_of(run).table
     if not inner:
-        records = _step_ends(run) if records is _records(run) else _ends(table, records)
+        records = _step_ends(run) if records is _records(run) else _ends(run, records)
     for first in range(0, max(records.height, 1), PIECE_RECORDS):
-        yield table.lazy_records(records.slice(first, PIECE_RECORDS))
+        yield table.lazy_records(records.slice(first, PIECE_RECORDS), _shared(run))
 
 
 def of_each_source(
@@ -334,6 +334,12 @@ def _marked(rows: Bools, own: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]
     return np.array([np.count_nonzero(rows[one]) for one in own], np.int64)
 
 
+@derived
+def _shared(run: Run) -> dict[str, pl.Expr]:
+    """What makes the columns of records: made once for all questions."""
+    return index_of(run).table.shared_columns()
+
+
 def _records_without(run: Run, without: pl.DataFrame | None) -> pl.DataFrame:
     if without is None or without.is_empty():
         return _records(run)
@@ -348,21 +354,22 @@ def _records(run: Run) -> pl.DataFrame:
 
 @derived
 def _step_ends(run: Run) -> pl.DataFrame:
-    return _ends(index_of(run).table, _records(run))
+    return _ends(run, _records(run))
 
 
-def _ends(table: Packed, records: pl.DataFrame) -> pl.DataFrame:
+def _ends(run: Run, records: pl.DataFrame) -> pl.DataFrame:
     """The records without those inside a stretch of one step (`case.steps.ends`)."""
     pieces = [records.slice(at, PIECE_RECORDS) for at in range(0, max(records.height, 1), PIECE_RECORDS)]
-    kept = [without_inner(piece, _columns_of(table, piece)) for piece in pieces]
+    kept = [without_inner(piece, _columns_of(run, piece)) for piece in pieces]
     return records if all(map(operator.is_, kept, pieces)) else pl.concat(kept)
 
 
-def _columns_of(table: Packed, records: pl.DataFrame) -> Iterator[tuple[pl.Series, bool]]:
+def _columns_of(run: Run, records: pl.DataFrame) -> Iterator[tuple[pl.Series, bool]]:
     """What records of one step have in common, and what rises from one to the next; a value of all is in common."""
+    table = index_of(run).table
     for name in (*_OF_A_STEP, *_RISING):
         if table.alone.get(name) is None if name in _RISING else name not in table.alone:
-            yield table.lazy_records(records).select(name).collect().to_series(), name in _RISING
+            yield table.lazy_records(records, _shared(run)).select(name).collect().to_series(), name in _RISING
 
 
 def _once_a_record(index: Index, rows: NDArray[np.uint32] | None) -> pl.DataFrame:

@@ -228,12 +228,15 @@ class Packed(Struct, frozen=True, eq=False):
         held = [pl.col(one) if every else pl.lit(self.own[one]).gather(_ROW) for one in names]
         return held[0].cast(dtype) if len(held) == 1 else pl.map_batches(held, self._read, return_dtype=dtype)
 
-    def lazy_records(self, records: pl.DataFrame) -> pl.LazyFrame:
-        """Give the columns of `SHARED` with the types of the schema, for records by their `RECORD`, and its others.
+    def shared_columns(self) -> dict[str, pl.Expr]:
+        """Give what makes the columns of `lazy_records`."""
+        return {name: self._expression(name) for name in SHARED}
 
-        A column that nobody asks for is not made.
+    def lazy_records(self, records: pl.DataFrame, made: Mapping[str, pl.Expr]) -> pl.LazyFrame:
+        """Give columns of `SHARED` with the types of the schema, for records by their `RECORD`, and its others.
+
+        `made` are those of `shared_columns`; a column that nobody asks for is not made.
         """
-        made = {name: self._expression(name) for name in SHARED}
         others = (name for name in records.columns if name != RECORD)
         return records.lazy().with_columns(**made).select(*made, *others)
 

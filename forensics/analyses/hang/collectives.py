@@ -134,7 +134,8 @@ def _timed_out(run: Run) -> dict[int, frozenset[int]]:
     return {rank: frozenset(seqs) for rank, seqs in rows.iter_rows()}
 
 
-def timed_out_in(run: Run) -> dict[int, dict[int, str]]:
+@derived
+def timed_out_in(run: Run) -> Mapping[int, Mapping[int, str]]:
     """Operations in which watchdogs found ranks waiting: by number, the operation of each rank; no group is named."""
     rows = (
         run.scan("collectives")
