@@ -16,7 +16,7 @@ LEAN   := import re, tomllib; \
 	if re.match(r'[\w-]+', one)[0] not in ('wandb', 'tensorboard', 'plotly', 'pandas')), sep='\n')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fuzz oracles coverage lab lab-lock accuracy golden anywhere mutants bench docs words pictures site dist lock fixtures
+.PHONY: help setup demo test types check fuzz oracles coverage lab lab-lock accuracy golden anywhere mutants bench docs words pictures site dist lock fixtures
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,8 +33,12 @@ setup: $(STAMP) ## make .venv with the locked dependencies
 demo: setup ## the verdict of a bundled failed run
 	@$(BIN)/forensics triage fixtures/runs/nan-blowup-kempnerforge --exit-zero
 
-test: setup ## run the test suite
-	$(BIN)/python -m pytest -n auto --dist worksteal
+test: setup ## run the test suite; what fails is run again with the values of its asserts
+	$(BIN)/python -m pytest -n auto --dist worksteal --assert=plain || \
+		{ $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; exit 1; }
+
+types: setup ## check the types of the package
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 coverage: setup ## the suite, and the share of lines and branches that it runs
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov=forensics --cov-branch --cov-report=term:skip-covered
@@ -42,8 +46,7 @@ coverage: setup ## the suite, and the share of lines and branches that it runs
 check: setup ## format, lint, types, tests: what CI runs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/basedpyright --pythonpath $(BIN)/python
-	$(MAKE) test
+	$(MAKE) -j2 types test
 
 fuzz: setup ## mutate and amplify inputs of every ingester, and ask rules and renderers: make fuzz N=2000
 	$(BIN)/python tests/fuzz/harness.py --n $(N) --amplify
