@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,6 +37,11 @@ INCONSISTENT = "facebookresearch+mosaic"
 
 def read(data: bytes, name: str = "memory.pickle") -> tuple[Snapshot, ...]:
     return snapshots(run_of("tested", truth.written(data, name).frames()))
+
+
+@cache
+def of_corpus(path: Path) -> tuple[Snapshot, ...]:
+    return read(path.read_bytes(), path.name)
 
 
 def of(plan: Any) -> tuple[Snapshot, dict[str, Any]]:
@@ -214,7 +220,7 @@ def test_an_oom_event_is_read_with_what_was_asked_and_free() -> None:
 @pytest.mark.skipif(not truth.WHOLE, reason="the corpus of snapshots is not beside this checkout")
 @pytest.mark.parametrize("path", truth.WHOLE, ids=lambda p: p.name[:40])
 def test_the_identities_hold_on_the_corpus_but_for_the_inconsistent_file(path: Path) -> None:
-    for one in read(path.read_bytes(), path.name):
+    for one in of_corpus(path):
         wrong = INCONSISTENT in str(path)
         assert (one.quality == "inconsistent") == wrong, one.notes
         if not wrong:
@@ -226,7 +232,7 @@ def test_the_identities_hold_on_the_corpus_but_for_the_inconsistent_file(path: P
 @pytest.mark.parametrize("path", truth.WHOLE, ids=lambda p: p.name[:40])
 def test_leaks_are_named_on_the_corpus_where_there_are_some_and_only_there(path: Path) -> None:
     beside = path.with_suffix(".truth.json")
-    found = read(path.read_bytes(), path.name)
+    found = of_corpus(path)
     if beside.is_file():
         sites = json.loads(beside.read_text())["leak_sites"]
         (one,) = found

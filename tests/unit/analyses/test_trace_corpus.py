@@ -105,7 +105,7 @@ def loaders(folder: str) -> list[Path]:
 @pytest.mark.parametrize("folder", ["resnet50_num_workers_0", "google_owlv2"])
 def test_the_data_loader_is_the_first_cause_of_idle_time_without_worker_processes(folder: str) -> None:
     for path in loaders(folder):
-        run = ingest_run(path)
+        run = run_of_file(str(path.relative_to(TRACES)))
         assert idle_causes(run)["cause"][0] == "data loader", path.name
         assert loader_share(run)["in_process"].to_list() == [True]
         assert "SLO010" in {f.rule for f in _found(run)}, path.name
@@ -114,7 +114,7 @@ def test_the_data_loader_is_the_first_cause_of_idle_time_without_worker_processe
 @needs_corpus
 def test_the_data_loader_is_not_blamed_with_worker_processes() -> None:
     for path in loaders("resnet50_num_workers_4"):
-        assert "SLO010" not in {f.rule for f in _found(ingest_run(path))}, path.name
+        assert "SLO010" not in {f.rule for f in _found(run_of_file(str(path.relative_to(TRACES))))}, path.name
 
 
 def starts_us(path: Path) -> list[int]:
