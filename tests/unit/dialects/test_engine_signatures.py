@@ -8,6 +8,7 @@ import pytest
 
 from forensics.dialects import _lines, prefixes
 from forensics.dialects.events import signatures
+from forensics.knowledge import errors
 
 WATCHDOG = (
     "[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, "
@@ -19,6 +20,16 @@ def scan(text: str) -> list[dict[str, object]]:
     scanner = signatures.Scanner()
     kept = scanner.feed(prefixes.strip(_lines.Cut(text.encode()).select(signatures.pattern())))
     return kept + scanner.close()[0]
+
+
+def test_few_rows_that_are_searched_one_by_one_give_the_events_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = [line for row in errors.lines()[::24] for line in (row.like, row.unlike, f'print("{row.like}")')]
+    texts = ["".join(f"{line}\n" for line in some[at : at + 24]) for at in range(0, len(some), 24)]
+    few = [scan(text) for text in texts]
+    monkeypatch.setattr(signatures, "_FEW", -1)
+    monkeypatch.setattr(signatures, "_FEW_CHARS", -1)
+    assert [scan(text) for text in texts] == few
+    assert sum(map(len, few)) > len(errors.lines()[::24])
 
 
 def codes(text: str) -> list[object]:
