@@ -87,6 +87,14 @@ def last_time(run: Run, source: str, at: int) -> int | None:
     return int(track.t_ns[rows[-1]]) if len(rows) else None
 
 
+@derived
+def trained_ns(run: Run) -> tuple[int, int] | None:
+    """Give the times, in ns, of the first and the last training record; None where none has a time."""
+    times = [track.t_ns[track.t_ns >= 0] for track in _tracks(run).values()]
+    known = [(int(some.min()), int(some.max())) for some in times if len(some)]
+    return (min(first for first, _ in known), max(last for _, last in known)) if known else None
+
+
 def _distance(track: Track, source: str, rank: int | None) -> tuple[bool, int, bool, bool]:
     """Sort key of how near a store is to a file of the same process; the smaller is the nearer."""
     folders = zip(source.split("/")[:-1], track.source.split("/")[:-1], strict=False)

@@ -9,7 +9,7 @@
 | `innermost` | `frames` is searched for in the frame that raised it alone |
 | `why`, `fix` | one sentence each; empty where those of the cause say it. A value in `fix` is written as in `causes.py` |
 | `words` | the rest of a sentence: what ended the process, who stopped the run, what the program said |
-| `speaks_of` | whose state it tells: `named`, the rank in its words; `another` than the one that prints it; else that one |
+| `speaks_of` | whose state it tells: `named`, the rank in its words; `another` than the one that prints it; the `host`, as its kernel does; else that one |
 | `tells` | a fact that a part of the program reads of such lines |
 | `final` | an error where it ends its log, context elsewhere |
 | `alone` | holds for an exception's line without a traceback only, wherever it is |
@@ -189,12 +189,12 @@ def clues(by: str) -> tuple[tuple[ErrorLine, Clue], ...]:
 @cache
 def of_host() -> frozenset[str]:
     """Give the ids of the lines by which the log of a host tells of a fault."""
-    return frozenset(row.id for row, _ in clues("host"))
+    return frozenset(row.id for row, _ in clues("host")) | speaking_of("host")
 
 
 @cache
 def speaking_of(whom: str) -> frozenset[str]:
-    """Give the ids of the lines that tell the state of a rank `named` in them, or of `another`."""
+    """Give the ids of the lines that tell the state of a rank `named` in them, of `another`, or of the `host`."""
     return frozenset(row.id for row in table() if row.speaks_of == whom)
 
 

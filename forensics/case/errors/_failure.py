@@ -29,9 +29,9 @@ class Failure(Struct, frozen=True):
     the innermost one was about to do; `said`: what the program logged as an error just before it, at line `said_at`;
     `head`: the line where it begins; `told_line`: that of its words, where an earlier exception of its chain decides;
     `caught`: a function of the program printed it, and no entry of the program was left. Of `cleared`,
-    `progress`: it was caught; `earlier`: it ended an earlier run in the same file; `finished`: the run's own success
-    marker follows it; `recurring`: the program raised it again and again and printed on; `teardown`: it follows the
-    success marker; `freed`: a later line, or its own, takes it back.
+    `progress`: it was caught; `earlier`: it ended an earlier run in the same file, or a host told it on another day;
+    `finished`: the run's own success marker follows it; `recurring`: the program raised it again and again and printed
+    on; `teardown`: it follows the success marker; `freed`: a later line, or its own, takes it back.
     """
 
     source: str

@@ -15,6 +15,7 @@ from forensics.case.end_markers import SURVIVED_STEPS, Mark, Marks, ends_the_log
 from forensics.case.endings import ending
 from forensics.case.errors._failure import Failure
 from forensics.case.errors.exits import exits
+from forensics.case.errors.hosts import days_apart
 from forensics.case.errors.judged import CUT, judged
 from forensics.case.errors.kinds import Weight
 from forensics.case.last_steps import same_process
@@ -63,7 +64,8 @@ def failures(run: Run) -> tuple[Failure, ...]:
             return "teardown"
         if _is_over(failure, end, ended_from_outside=ended_from_outside):
             return "progress"
-        if tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
+        of_another_day = failure.code in of_host() and days_apart(run, failure.t_ns)
+        if of_another_day or tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
             return "earlier"
         prints_on = last.get(failure.source, failure.at) > failure.at
         if failure.weight == Weight.STOP and _left_behind(failure, tried, end, reached=reached and prints_on):

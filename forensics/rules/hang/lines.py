@@ -14,6 +14,7 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.differs import Signature, differing, kind_cause, slip_by_steps
 from forensics.analyses.hang.last_seen import WAITS, last_seen
 from forensics.analyses.hang.lines import matching
+from forensics.case.errors.hosts import days_apart
 from forensics.case.errors.kinds import attributes
 from forensics.case.errors.named import rank_named
 from forensics.case.rank_spans import listed, ranks_do, ranks_text
@@ -69,7 +70,7 @@ def host_lines(run: Run) -> Iterator[Clue]:
         back = errors.by_id().get(line.taken_back_by)
         until = {row["source"]: row["line"] for row, _ in matching(run, back.compiled, *back.needles)} if back else {}
         for row, hit in matching(run, line.compiled, *line.needles):
-            if not clue.holds(hit) or row["line"] < until.get(row["source"], 0):
+            if not clue.holds(hit) or row["line"] < until.get(row["source"], 0) or days_apart(run, row["t_ns"]):
                 continue
             said = {name.partition("__")[0]: said for name, said in hit.groupdict().items() if said}
             known = rank_named(run, said, row["text"] or "")
