@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from forensics.errors import InputError
 from forensics.io.limits import DEFAULT, Limits
-from forensics.io.local_ranks import with_global_ranks
+from forensics.io.local_ranks import with_global_ranks, with_heads
 from forensics.io.places.local import unicode_path
 from forensics.io.places.named import Where, place_of
 from forensics.io.places.place import Found, Place, Seen
@@ -70,7 +70,7 @@ def discover(where: Where, limits: Limits = DEFAULT) -> Discovery:
         if not reason or (not seen.size_bytes and not found.is_file):
             sources.append(_source(seen))
     skipped = tuple(sorted(found.skipped, key=lambda row: row.source))
-    named = sources if found.is_file else with_global_ranks(place, _numbered(place, sources))
+    named = sources if found.is_file else with_global_ranks(place, _numbered(place, with_heads(place, sources)))
     full, empty = (tuple(one for one in named if bool(one.size_bytes) is has) for has in (True, False))
     return Discovery(place, full, empty, skipped, tuple(found.issues))
 

@@ -56,11 +56,14 @@ def with_global_ranks(place: Place, sources: Sequence[Source]) -> list[Source]:
     What is unknown stays local on a run of one node. If the first rank of one of several nodes cannot be learned, the
     rank is None: which one it is cannot be told.
     """
-    return _with_heads(place, _with_folders(place, _with_tasks(place, sources)))
+    return _with_folders(place, _with_tasks(place, sources))
 
 
-def _with_heads(place: Place, sources: Sequence[Source]) -> list[Source]:
-    """Give each log of a folder, or of one name, the rank that its first lines say, where each says another, from 0."""
+def with_heads(place: Place, sources: Sequence[Source]) -> list[Source]:
+    """Give each log of a folder, or of one name, the rank that its first lines say, where each says another, from 0.
+
+    A log says this of itself; the number in its name may count the processes of a node, or the pods of one role.
+    """
     families: dict[str, list[Source]] = {}
     for source in sources:
         if source.rank is None and source.size_bytes and _LOG.search(source.path):

@@ -206,3 +206,13 @@ def test_a_log_of_a_rank_may_be_missing_and_the_launchers_says_nothing(tmp_path:
 def test_a_rank_that_is_said_further_down_is_no_head(tmp_path: Path) -> None:
     files = {f"{name}.log": "step\n" * 10 + f"lost rank {n}\n" for n, name in enumerate("ab")}
     assert list(made(tmp_path, files).values()) == [None, None]
+
+
+def test_what_a_log_says_of_its_rank_goes_before_the_number_in_its_name(tmp_path: Path) -> None:
+    pods = {"m-master-0.log": 0, **{f"m-worker-{n}.log": n + 1 for n in range(3)}}
+    assert made(tmp_path, {name: f"WORLD_SIZE=4 RANK={rank}\nstep 1\n" for name, rank in pods.items()}) == pods
+
+
+def test_gpus_of_two_nodes_are_counted_on_where_their_logs_say_so(tmp_path: Path) -> None:
+    files = {f"t.n{n}.gpu{g}.log": f"RANK={2 * n + g} LOCAL_RANK={g}\nstep 1\n" for n in range(2) for g in range(2)}
+    assert list(made(tmp_path, files).values()) == [0, 1, 2, 3]
