@@ -37,6 +37,8 @@ _TASK = lazily(
 _NUMBER = lazily(r"\d+")
 _LAST_WORD = lazily(r"([a-z]+)[^a-z]*$", re.IGNORECASE)
 _LOG = lazily(r"\.(?:log|out|err|txt)$")
+#: The same where a number follows the word: `ranklog.0006`, `stdout_3`.
+_OUTPUT = lazily(r"(?i)(?:log|out(?:put)?|err)[._-]?\d{1,6}$")
 #: Slurm's launcher names the tasks whose end it tells.
 _SRUN = lazily(rb"srun: error: [^\s:]{1,255}:? tasks? ([\d,-]{1,255}):")
 #: The output of torchrun's agent, which speaks for all workers of its node, names its package.
@@ -66,7 +68,8 @@ def with_heads(place: Place, sources: Sequence[Source]) -> list[Source]:
     """
     families: dict[str, list[Source]] = {}
     for source in sources:
-        if source.rank is None and source.size_bytes and _LOG.search(source.path):
+        is_log = _LOG.search(source.path) or _OUTPUT.search(source.path)
+        if source.rank is None and source.size_bytes and is_log:
             folder, _, name = source.path.rpartition("/")
             families.setdefault(f"{folder}/*", []).append(source)
             families.setdefault(f"*/{name}", []).append(source)

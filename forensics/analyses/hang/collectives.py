@@ -6,7 +6,7 @@ was taken nearest to the stall; gloo calls an operation that timed out completed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ from msgspec import Struct
 from forensics.case.errors.kinds import attributes
 from forensics.case.rank_spans import listed
 from forensics.case.world import world
+from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
@@ -137,19 +138,33 @@ def _timed_out(run: Run) -> dict[int, frozenset[int]]:
 @derived
 def timed_out_in(run: Run) -> Mapping[int, Mapping[int, str]]:
     """Operations in which watchdogs found ranks waiting: by number, the operation of each rank; no group is named."""
-    rows = (
+    found: dict[int, dict[int, str]] = {}
+    for seq, rank, op, _ in _late(run):
+        found.setdefault(seq, {})[rank] = op
+    return found
+
+
+def sizes_in(run: Run, seq: int) -> dict[int, str]:
+    """What watchdogs say of the sizes of the operation with a number; empty for a rank on which they may differ."""
+    return {
+        rank: "" if stands_for("operation_of_unequal_shapes", op) else sizes or ""
+        for number, rank, op, sizes in _late(run)
+        if number == seq
+    }
+
+
+def _late(run: Run) -> Iterator[tuple[int, int, str, str | None]]:
+    """The number, the rank, the operation and its sizes of what watchdogs report without a group."""
+    return (
         run.scan("collectives")
         .filter(pl.col("group").is_null() & (pl.col("state") == "timed_out"))
-        .select("seq", "rank", "op")
-        .drop_nulls()
+        .select("seq", "rank", "op", "in_sizes")
+        .drop_nulls(["seq", "rank", "op"])
         .unique(["seq", "rank"], keep="first", maintain_order=True)
         .sort("seq", "rank")
         .collect()
+        .iter_rows()
     )
-    found: dict[int, dict[int, str]] = {}
-    for seq, rank, op in rows.iter_rows():
-        found.setdefault(seq, {})[rank] = op
-    return found
 
 
 def _dumps(run: Run) -> tuple[dict[int, str], dict[str, frozenset[int]]]:

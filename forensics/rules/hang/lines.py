@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from forensics.analyses.hang.collectives import timed_out_in
+from forensics.analyses.hang.collectives import sizes_in, timed_out_in
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.differs import Signature, differing, kind_cause, slip_by_steps
 from forensics.analyses.hang.last_seen import WAITS, last_seen
@@ -149,9 +149,11 @@ def _timed_out(run: Run) -> tuple[dict[int, Signature], dict[int, Evidence]]:
     told, late = timed_out_in(run), complaints(run).late
     if len(told) != 1 or len(late) < _FEWEST or frozenset(late) != world(run):
         return {}, {}
-    ops = next(iter(told.values()))
-    same = ops.keys() == late.keys()
-    return ({r: (op, "", "") for r, op in ops.items()}, {r: of_failure(late[r]) for r in ops}) if same else ({}, {})
+    seq, ops = next(iter(told.items()))
+    if ops.keys() != late.keys():
+        return {}, {}
+    sizes = sizes_in(run, seq)
+    return {r: (op, sizes[r], "") for r, op in ops.items()}, {r: of_failure(late[r]) for r in ops}
 
 
 def _of_others(run: Run) -> Mapping[int, Signature]:
