@@ -64,10 +64,10 @@ def ranks_on(run: Run, node: str) -> tuple[int, ...]:
 def _by_index(run: Run, device: str) -> int | None:
     """Give the rank of a device by its index on a single host, where ranks have a device each; 0 may be all of them."""
     index, last = int(device) if device.isdigit() else 0, highest_rank(run)
-    return index if 0 < index <= last < _DEVICES and not _many_hosts(run) else None
+    return index if 0 < index <= last < _DEVICES and not many_hosts(run) else None
 
 
-def _many_hosts(run: Run) -> bool:
+def many_hosts(run: Run) -> bool:
     """Whether a setting, two hosts of a launcher's lines or two ranks of one local rank say that hosts are many."""
     keys = {*keys_of("nodes_launched"), *keys_of("batch_nodes_setting")}
     facts = run.scan("facts").select("key", "value").drop_nulls().collect()

@@ -103,15 +103,20 @@ def whole(text: str | None) -> int | None:
     return int64(int(text)) if text and text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
+#: Options of a command line that say the rank of its process, by what they say.
+_RANK_OPTIONS = {
+    **dict.fromkeys(("--local-rank", "--local_rank"), "local_rank"),
+    **dict.fromkeys(("--rank", "--global-rank", "--global_rank", "--process-id", "--process_id"), "rank"),
+}
+
+
 def process_attrs(command: Sequence[str] | str) -> dict[str, object]:
-    """What a command line says of its process: the local rank where torch's launcher put it there."""
+    """What a command line says of its process: its rank, and the local one that torch's launcher puts there."""
     words = command.split() if isinstance(command, str) else list(command)
     attrs: dict[str, object] = {"command": " ".join(words)}
-    for at, word in enumerate(words):
-        for flag in ("--local-rank", "--local_rank"):
-            value = word.removeprefix(f"{flag}=") if word.startswith(f"{flag}=") else ""
-            if word == flag and at + 1 < len(words):
-                value = words[at + 1]
-            if value.isdigit() and len(value) < 7:
-                attrs["local_rank"] = value
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        flag, equals, value = word.partition("=")
+        said = value if equals else after
+        if flag in _RANK_OPTIONS and said.isdigit() and len(said) < 7:
+            attrs[_RANK_OPTIONS[flag]] = said
     return attrs

@@ -70,7 +70,7 @@ _PY_FILE = lazily(r"\.pyx?$|^<")
 _NAMED = lazily(r"(?:^|[._-])(?:pid[._-]?)?(\d{2,10})(?:\.[a-z]+)*$")
 
 
-@ingester("stack_dump", version=2, sniff=Sniff(glob=_GLOBS, magic=_MAGICS), emits=("stack_frames", "events"))
+@ingester("stack_dump", version=3, sniff=Sniff(glob=_GLOBS, magic=_MAGICS), emits=("stack_frames", "events"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one dump; raises `NotMine` when no thread is in its first lines, or most of them are others."""
     name = opened.source.path.rsplit("/", 1)[-1].lower()
@@ -120,6 +120,8 @@ class Reader(Struct):
     _pid: int | None = None
     _open: Thread | None = None
     _partial: bool = False
+    #: Whether the rank is that of a command line, and no file's or section's.
+    _told: bool = False
 
     def feed(self, text: str, number: int) -> bool:
         """Read one line (without its end); whether it belongs to a dump, which no line with a zero byte does."""
@@ -165,7 +167,7 @@ class Reader(Struct):
     def _header(self, line: str, number: int) -> bool:
         if (found := _RANK.match(line)) is not None:
             self.close()
-            self.rank, self._pid, self._partial = int(found["rank"]), None, False
+            self.rank, self._pid, self._partial, self._told = int(found["rank"]), None, False, False
         elif _PARTIAL.match(line) is not None:
             self._partial = True
         elif self._partial and (found := _ABSENT.match(line)) is not None:
@@ -175,6 +177,8 @@ class Reader(Struct):
             self.close()
             self._pid = whole(found["pid"])
             attrs = {"pid": found["pid"], **process_attrs(found["command"] or "")}
+            self.rank = whole(str(attrs.get("rank", ""))) if self.rank is None or self._told else self.rank
+            self._told |= "rank" in attrs
             self.rows.note("stack-process", line, line=number, rank=self.rank, attrs=attrs)
         else:
             return False

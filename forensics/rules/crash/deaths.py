@@ -12,6 +12,7 @@ from forensics.case.errors.exits import NONZERO, exits
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, death_of
 from forensics.case.errors.launchers import GroupEnd, group_ends
+from forensics.case.errors.named import many_hosts
 from forensics.case.errors.timeline import in_order
 from forensics.case.last_steps import last_step
 from forensics.case.world import world
@@ -23,6 +24,8 @@ from forensics.values import replace
 
 _BLOCK = lazily(r"^\W*(?:exitcode|traceback)\s*:")
 _LOCAL_RANK = lazily(r"\blocal_rank: (\d{1,6})\b")
+#: The same in the command that DeepSpeed's launcher prints; each of its nodes begins with 0.
+_OF_COMMAND = lazily(r"--local[_-]rank[=', ]{1,4}(\d{1,6})\b.{0,400}exits with return code")
 
 
 @rule("CRH002 signal-death", "events metrics", severity="error", confidence="medium")
@@ -31,7 +34,7 @@ def signal_death(run: Run) -> Findings:
     found = in_order(f for f in standing(run) if death_of(f.code, f.cause))
     if not found:
         return
-    first = _placed(found)
+    first = _placed(found, one_host=not many_hosts(run))
     onset = onset_of(run, first)
     killed = first.cause == KILLED
     yield signal_death.finding(
@@ -47,14 +50,14 @@ def signal_death(run: Run) -> Findings:
     )
 
 
-def _placed(found: Sequence[Failure]) -> Failure:
+def _placed(found: Sequence[Failure], *, one_host: bool) -> Failure:
     """Give the first death, preferring the one of the same kind that names its rank, in its words or by its file."""
     same = [f for f in found if f.cause == found[0].cause]
     block = next((f for f in reversed(same) if f.rank is not None and _BLOCK.match(f.quote)), None)
     if block is not None:
         return block
-    told = ((f, _LOCAL_RANK.search(f.quote)) for f in same)
-    named = (replace(f, rank=int(hit[1])) if f.rank is None and hit is not None else f for f, hit in told)
+    told = ((f, _LOCAL_RANK.search(f.quote) or (one_host and _OF_COMMAND.search(f.quote))) for f in same)
+    named = (replace(f, rank=int(hit[1])) if f.rank is None and hit else f for f, hit in told)
     return next((f for f in named if f.rank is not None), found[0])
 
 
@@ -73,7 +76,7 @@ def peer_lost(run: Run) -> Findings:
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
     silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
     alone = tuple(exits(run).by_itself - victims)
-    named = silent if victims and len(silent) < len(victims) else alone if victims and len(alone) == 1 else ()
+    named = silent if victims and len(silent) < len(victims) else alone if len(alone) == 1 else ()
     onset = replace(onset, rank=named[0]) if len(named) == 1 else onset
     held = any(rank in stacks(run) and stacks(run)[rank].inside for rank in ranks_of(found))
     yield peer_lost.finding(
