@@ -149,11 +149,14 @@ def _raised_by(events: pl.DataFrame, ends: Sequence[Exit]) -> dict[tuple[str, in
 def _headed(run: Run) -> dict[str, list[tuple[int, int, int]]]:
     """Give the lines of each source between which a heading names the rank: up to its end, else the first two below.
 
-    What is said of a pod goes to the next one; its rank is that of its log.
+    What is said of a pod goes to the next one; its rank is that of its log. A process that is counted on its node is a
+    rank where the log says which node that is, or where there is one such log.
     """
     found: dict[str, list[tuple[int, int, int]]] = {}
     rows = run.scan("events").filter(pl.col("code").is_in(telling("rank_of_lines"))).sort("source", "line").collect()
     pods: Mapping[str, int] = _pods(run) if rows.height else {}
+    first = _first_ranks(run) if rows.height else {}
+    nodes = {source for source, _, attrs in rows.select("source", "line", "attrs").iter_rows() if '"local"' in attrs}
     for source, line, attrs in rows.select("source", "line", "attrs").iter_rows():
         said, own = attributes(attrs), found.setdefault(source, [])
         if own:
@@ -162,9 +165,18 @@ def _headed(run: Run) -> dict[str, list[tuple[int, int, int]]]:
         pod = pods.get(said.get("pod", ""))
         if pod is not None:
             own.append((line, _ANY_LINE, pod))
+        elif "local" in said and (source in first or len(nodes) == 1):
+            own.append((line, line + _HEADED_LINES + 1, first.get(source, 0) + int(said["local"])))
         elif "rank" in said:
             own.append((line, line + _HEADED_LINES + 1, int(said["rank"])))
     return found
+
+
+def _first_ranks(run: Run) -> dict[str, int]:
+    """Give the first rank of the node of which a source says the number, and how many processes each node has."""
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("node_of_ranks"))).select("source", "attrs").collect()
+    told = ((source, attributes(attrs)) for source, attrs in rows.iter_rows())
+    return {source: int(said["node"]) * int(said["each"]) for source, said in told if {"node", "each"} <= said.keys()}
 
 
 def _below(headed: Sequence[tuple[int, int, int]], head: int | None, line: int) -> int | None:

@@ -6,6 +6,7 @@ the run say whose they are. A name that two ranks share, as on two hosts, counts
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 import polars as pl
@@ -27,6 +28,8 @@ _PRINTED = (
     lazily(r"^\W*\(\w[\w.:]{0,120} pid=(?P<pid>\d{1,10})\b"),
     lazily(r"^(?:.{0,80}? )?[\w.-]{1,64}:(?P<pid>\d{1,10}):\d{1,10} \[\d{1,3}\] "),
 )
+#: The address by which NCCL meets the other ranks.
+_USES = lazily(r"Bootstrap ?: Using [^\s:]{1,32}:([^\s<]{3,64})<")
 #: The event of a process of which a dump has the stack.
 _DUMPED = "stack-process"
 #: The number of a file.
@@ -52,10 +55,26 @@ def rank_named(run: Run, attrs: Mapping[str, str], line: str = "") -> int | None
     return next((known[name] for name in names if name in known), _by_index(run, attrs.get("device", "")))
 
 
+def rank_at(run: Run, peer: str) -> int | None:
+    """Give the rank of the network address that NCCL names as a peer, `10.8.0.4<41211>`, by what ranks say they use."""
+    return _addresses(run).get(peer.partition("<")[0])
+
+
+@derived
+def _addresses(run: Run) -> Mapping[str, int]:
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("joining"))).select("text", "rank").collect()
+    uses = ((_USES.search(text or ""), rank, text or "") for text, rank in rows.iter_rows())
+    told = ((hit[1], ranks_named(run).get(_printed_by(text), rank)) for hit, rank, text in uses if hit is not None)
+    return _certain((address, rank) for address, rank in told if rank is not None)
+
+
 def ranks_on(run: Run, node: str) -> tuple[int, ...]:
-    """Give the ranks of the tasks of a node of which a launcher tells, where it tells of tasks of other nodes too."""
+    """Give the ranks of a node, where a launcher, or ranks as they start, tell of that one and of others too."""
     rows = run.scan("events").filter(pl.col("code").is_in(telling("exit_of_tasks"))).select("attrs").collect()
     told = [(one.get("host", ""), set(listed(one.get("tasks", "")))) for one in map(attributes, rows["attrs"])]
+    started = ((text or "", attributes(attrs)) for text, attrs, _ in _told(run).iter_rows())
+    host = re.compile(rf"(?<![\w-]){re.escape(node)}(?![\w-])")
+    told += [(node if host.search(text) else "", set(listed(one.get("rank", "")))) for text, one in started]
     own = set[int]().union(*(tasks for host, tasks in told if host == node))
     others = set[int]().union(*(tasks for host, tasks in told if host != node))
     return tuple(sorted(own)) if node and others - own else ()

@@ -16,7 +16,7 @@ from forensics.analyses.hang.last_seen import WAITS, last_seen
 from forensics.analyses.hang.lines import matching
 from forensics.case.errors.hosts import days_apart
 from forensics.case.errors.kinds import attributes
-from forensics.case.errors.named import rank_named
+from forensics.case.errors.named import rank_at, rank_named
 from forensics.case.rank_spans import listed, ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.knowledge import errors
@@ -73,7 +73,9 @@ def host_lines(run: Run) -> Iterator[Clue]:
             if not clue.holds(hit) or row["line"] < until.get(row["source"], 0) or days_apart(run, row["t_ns"]):
                 continue
             said = {name.partition("__")[0]: said for name, said in hit.groupdict().items() if said}
-            known = rank_named(run, said, row["text"] or "")
+            # who waits for an adapter in vain is its victim
+            known = rank_at(run, said.get("peer", ""))
+            known = rank_named(run, said, row["text"] or "") if known is None else known
             rank = known if known is not None else row["rank"]
             if (clue.cause, rank) not in seen:
                 seen.add((clue.cause, rank))

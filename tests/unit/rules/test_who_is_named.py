@@ -62,3 +62,38 @@ def test_a_dump_is_of_the_rank_that_its_command_says(option: str, culprits: tupl
         stack = reads if n == 1 else waits
         files[f"{host}.txt"] = f'{head}Thread 0x7F{n} (idle): "MainThread"\n{stack}    <module> (train.py:9)\n'
     assert judged(tmp_path, files).culprits == culprits
+
+
+SPAWNED = "-- Process 1 terminated with the following error:\nTraceback (most recent call last):\n"
+RAISED = '  File "train.py", line 9, in worker\n    y = t[k]\nKeyError: 17\n'
+GONE = '  File "train.py", line 8, in worker\n    dist.barrier()\nRuntimeError: Connection closed by peer [10.0.0.2]\n'
+
+
+@pytest.mark.parametrize(
+    ("says", "nodes", "culprits"),
+    [("node_rank={} nproc_per_node=4", 2, (5,)), ("node {} is up", 2, ()), ("node {} is up", 1, (1,))],
+)
+def test_a_spawned_process_is_counted_on_its_node(
+    says: str, nodes: int, culprits: tuple[int, ...], tmp_path: Path
+) -> None:
+    files = {f"m{n}.log": f"{says.format(n)}\n{SPAWNED}{GONE if n < nodes - 1 else RAISED}" for n in range(nodes)}
+    assert judged(tmp_path, files).culprits == culprits
+
+
+def test_of_ranks_that_wait_for_one_adapter_its_own_rank_is_named(tmp_path: Path) -> None:
+    start = "n{0}:31:31 [0] NCCL INFO Bootstrap : Using ib0:10.8.0.{0}<0>\nrank={0} world_size=4\n"
+    lost = (
+        "n{0}:31:40 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB: Got completion from peer 10.8.0.2<41> with status=12"
+    )
+    failed = "\ntorch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error\n"
+    files = {f"n{n}.log": start.format(n) + STEPS + (lost.format(n) if n % 2 else "") + failed for n in range(4)}
+    assert judged(tmp_path, files).culprits == (2,)
+
+
+@pytest.mark.parametrize(("lost", "culprits"), [("gpu-b2", (2, 3)), ("gpu-b22", ())])
+def test_the_ranks_of_a_lost_node_are_those_that_started_on_it(
+    lost: str, culprits: tuple[int, ...], tmp_path: Path
+) -> None:
+    starts = "".join(f"init: rank {n} of 4 on gpu-b{1 + n // 2} device cuda:{n % 2}\n" for n in range(4))
+    text = f"{starts}{STEPS}srun: error: Node failure on {lost}\n"
+    assert judged(tmp_path, {"slurm-9.out": text}).culprits == culprits
