@@ -12,6 +12,9 @@ from forensics.patterns import lazily
 
 #: No job of today has more ranks; a larger number was misread.
 MOST_RANKS = 1_000_000
+#: Of two ranks that differ neither is odd: of three, one is outvoted (Lyons and Vanderkulk, "The Use of Triple-Modular
+#: Redundancy to Improve Computer Reliability", 1962).
+FEWEST_THAT_VOTE = 3
 _SHOWN_RANKS = 16
 _SINGULAR = MappingProxyType({"are": "is", "have": "has", "do": "does"})
 _SPAN = lazily(r"(\d{1,7})(?:-(\d{1,7}))?")

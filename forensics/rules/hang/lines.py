@@ -17,7 +17,7 @@ from forensics.analyses.hang.lines import matching
 from forensics.case.errors.hosts import days_apart
 from forensics.case.errors.kinds import attributes
 from forensics.case.errors.named import rank_at, rank_named
-from forensics.case.rank_spans import listed, ranks_do, ranks_text
+from forensics.case.rank_spans import FEWEST_THAT_VOTE, listed, ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.knowledge import errors
 from forensics.knowledge.doing import by_words
@@ -112,8 +112,6 @@ _SAID = lazily(
 
 #: The check of DETAIL stops before anything hangs; a watchdog names no group.
 _BY_CHECK, _BY_WATCHDOG = 8, 5
-#: Of two ranks neither is odd.
-_FEWEST = 3
 
 
 @gives_clues("HNG010 fingerprints-differ")
@@ -149,7 +147,7 @@ def fingerprints(run: Run) -> Iterator[Clue]:
 def _timed_out(run: Run) -> tuple[dict[int, Signature], dict[int, Evidence]]:
     """What all ranks timed out in, where each says the same number: ranks of several groups would say several."""
     told, late = timed_out_in(run), complaints(run).late
-    if len(told) != 1 or len(late) < _FEWEST or frozenset(late) != world(run):
+    if len(told) != 1 or len(late) < FEWEST_THAT_VOTE or frozenset(late) != world(run):
         return {}, {}
     seq, ops = next(iter(told.items()))
     if ops.keys() != late.keys():

@@ -6,6 +6,7 @@ import polars as pl
 
 from forensics.analyses.nan.detector import named_operation
 from forensics.analyses.nan.kind import Kind, kind_of, scale_fell_first
+from forensics.analyses.nan.odd_rank import odd_rank
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.origin import skip_of
 from forensics.analyses.nan.scale import collapse_of
@@ -40,6 +41,8 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
     first, failed = found.first, found.status is Status.FAILED
     kind, skip = kind_of(run), None if failed else skip_of(run, found)
     # the loss scale may have fallen for good before the first bad number was printed
+    odd = odd_rank(run, found.step) if failed and found.step is not None and not _is_of_one(found) else None
+    named = first.row["rank"] if _is_of_one(found) else odd
     fell = collapse.step if collapse is not None and failed and fell_first else None
     ends = Status.INTERMITTENT if failed and first.n_after else found.status
     after = _AFTER[ends] + (f"; {skip.words}" if skip is not None else "")
@@ -50,7 +53,7 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
         found.onset if fell is None else replace(found.onset, step=fell, step_lo=found.clean_before(fell)),
         severity=_severity(found, is_skipped=skip is not None),
         confidence=_confidence(found),
-        culprits=(first.row["rank"],) if first.row["rank"] is not None and _is_of_one(found) else (),
+        culprits=(named,) if named is not None else (),
         cause=_cause(found, kind) if failed else found.status.value if skip is None else "skipped_update",
         causal=_causal(run, found),
         numbers={"bad_records": first.n_bad, "records": first.n, "finite_losses_before": found.n_before},

@@ -7,11 +7,9 @@ from collections import Counter
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.rank_spans import FEWEST_THAT_VOTE
 from forensics.knowledge.errors import telling
 from forensics.rules.kit import Evidence, Run, event_evidence
-
-#: Of two ranks neither is odd.
-_FEWEST = 3
 
 
 class Apart(Struct, frozen=True):
@@ -30,7 +28,7 @@ def loaded_apart(run: Run) -> Apart | None:
     rows = rows.unique(["source", "line", "rank"], keep="first", maintain_order=True)
     times = rows.group_by("rank").len()["len"].unique()
     last = {row["rank"]: row for row in rows.iter_rows(named=True)}
-    if len(last) < _FEWEST or len(times) != 1:
+    if len(last) < FEWEST_THAT_VOTE or len(times) != 1:
         return None
     (usual, most), *others = Counter(row["step"] for row in last.values()).most_common()
     if len(others) != 1 or most * 2 <= len(last):

@@ -13,7 +13,7 @@ from forensics.analyses.hang.complaints import complaints, placed
 from forensics.analyses.hang.differs import Difference, first_difference, kind_cause, slip_by_steps
 from forensics.analyses.hang.waits import newest
 from forensics.case.errors.failures import Failure
-from forensics.case.rank_spans import ranks_do, ranks_text
+from forensics.case.rank_spans import FEWEST_THAT_VOTE, ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.knowledge.sizes import element_bytes
 from forensics.patterns import lazily
@@ -25,8 +25,6 @@ _SIZES = lazily(r"op\.preamble\.length <= op\.nbytes\. (?P<got>\d+) vs (?P<want>
 #: A buffer that is smaller than the message by more than this factor is no half or quarter of it.
 _TINY = 16
 _SHOWN = 4
-#: Of two watchdogs with two operations neither is odd.
-_FEWEST = 3
 
 
 @gives_clues("HNG005 different-collective")
@@ -59,7 +57,7 @@ def _of_watchdogs(run: Run) -> Iterator[Clue]:
     for seq, ops in timed_out_in(run).items():
         (best, count), *others = Counter(ops[rank] for rank in ops.keys() & late.keys()).most_common() or [("", 0)]
         odd = tuple(rank for rank, op in ops.items() if rank in late and op != best)
-        if not others or len(odd) + count < _FEWEST or count <= len(odd):
+        if not others or len(odd) + count < FEWEST_THAT_VOTE or count <= len(odd):
             continue
         cause = kind_cause("op", Counter((op, "", "") for op in ops.values()))
         why = f"{ranks_do(odd, 'wait')} in {ops[odd[0]]} at seq {seq}, while {count} ranks wait in {best}"

@@ -10,7 +10,7 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.differs import first_difference
 from forensics.analyses.hang.stacks import stacks
 from forensics.analyses.hang.waits import Wait, WaitGraph, device_lags, never_begun, wait_graph
-from forensics.case.rank_spans import ranks_do, ranks_text
+from forensics.case.rank_spans import FEWEST_THAT_VOTE, ranks_do, ranks_text
 from forensics.case.world import world
 from forensics.rules._errors import of_failure
 from forensics.rules.hang.clue import Clue, gives_clues, of_entry, of_stack
@@ -114,10 +114,6 @@ def device_stopped(run: Run) -> Iterator[Clue]:
     yield Clue(tuple(bad), "device_stall", 6, "recorder", why, tuple(of_entry(lags[r].first) for r in bad[:_SHOWN]))
 
 
-#: Two ranks with two numbers are even.
-_FEWEST = 3
-
-
 @gives_clues("HNG021 behind-in-order")
 def behind(run: Run) -> Iterator[Clue]:
     """The ranks whose time-out has a smaller number than most ranks' time-outs."""
@@ -151,7 +147,7 @@ def _ended(ops: Mapping[int, Mapping[int, str]], ranks: Sequence[int], at: Seque
 
 def _behind(waits: Mapping[int, int]) -> tuple[tuple[int, ...], int] | None:
     """Give the ranks before the number in which most ranks wait, and that number; None where no rank is before it."""
-    if len(waits) < _FEWEST:
+    if len(waits) < FEWEST_THAT_VOTE:
         return None
     most, count = Counter(waits.values()).most_common(1)[0]
     ranks = tuple(sorted(rank for rank, seq in waits.items() if seq < most))
