@@ -62,8 +62,8 @@ def row_of_exception(
     found = _first_row(said, frames, alone=alone)
     if not (more and message) or (found is not None and found.cause != UNKNOWN[2]):
         return found
-    longer = _first_row(words_of(exception, message, more), frames, alone=alone)
-    return longer if longer is not None and longer.kind == "own" else found
+    longer = _first_row(words_of(exception, message, more), frames, alone=alone, kinds=("own",))
+    return longer or found
 
 
 def words_of(exception: str, message: str, more: str = "") -> str:
@@ -71,8 +71,9 @@ def words_of(exception: str, message: str, more: str = "") -> str:
     return "\n".join(filter(None, (f"{exception}: {message}" if message else exception, more)))
 
 
-def _first_row(said: str, frames: Sequence[str], *, alone: bool) -> ErrorLine | None:
-    rows = (row for row in raised() if row.alone <= alone and row.compiled.search(said))
+def _first_row(said: str, frames: Sequence[str], *, alone: bool, kinds: Sequence[str] = ()) -> ErrorLine | None:
+    rows = (row for row in raised() if row.alone <= alone and (not kinds or row.kind in kinds))
+    rows = (row for row in rows if row.compiled.search(said))
     return next((row for row in rows if not row.frames or _raised_there(row, frames)), None)
 
 
