@@ -15,6 +15,8 @@ from forensics.action import Action, Restart
 from forensics.analyses.checkpoints import why_none
 from forensics.analyses.recorded import is_evaluation_only
 from forensics.case.endings import ending
+from forensics.case.errors._failure import ANY
+from forensics.case.errors.moving import moves
 from forensics.case.processes.attempts import attempts, is_failure
 from forensics.case.restart import options_of, restart_command
 from forensics.case.trainers import trainers
@@ -40,7 +42,7 @@ def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Resta
     if verdict.outcome is Outcome.CANNOT_SAY:
         return Restart("unknown", _UNKNOWN, _BLIND_TRIES, command)
     stuck = _stuck(run, verdict)
-    nature = nature_of(verdict.cause, verdict.shape.value if verdict.shape else "")
+    nature = _nature(run, verdict, findings) if stuck == 1 else _known_nature(verdict)
     again = _failed_before(run, verdict)
     change = _set(verdict.actions) is not None
     row = next((one for one in restarts() if one.fits(nature, stuck, again=again, change=change)), None)
@@ -69,11 +71,29 @@ def _failed_before(run: Run, verdict: Verdict) -> bool:
     return any(tried.is_over(source, line=line, byte=byte, t_ns=t_ns) for source, line, byte, t_ns in places)
 
 
+def _nature(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> str:
+    """The nature of the cause of a run that got further; of an exception of which only its class is known, whether it
+    comes at another place and with other words each time.
+    """  # noqa: D205 - one sentence over two lines
+    proof = findings[verdict.lead].evidence[0] if verdict.lead is not None and verdict.cause == ANY else None
+    chance = proof is not None and moves(run, proof.source, proof.locator.line)
+    return "moving" if chance else _known_nature(verdict)
+
+
+def _known_nature(verdict: Verdict) -> str:
+    return nature_of(verdict.cause, verdict.shape.value if verdict.shape else "")
+
+
 def _stuck(run: Run, verdict: Verdict) -> int:
-    """How many attempts got no further: one that saved a checkpoint did, wherever it died."""
+    """How many attempts got no further: one that saved a checkpoint did, unless such a one was there and not loaded."""
     tried, saved = attempts(run), verdict.checkpoint
     first = tried.judged.first
-    return 1 if saved is not None and first is not None and saved.step > first else tried.stuck
+    if saved is None or first is None or saved.step <= first:
+        return tried.stuck
+    kept = run.scan("checkpoints").filter((pl.col("kind") == "saved") & (pl.col("step") > first))
+    places = kept.select("source", "line", "t_ns").collect().iter_rows()
+    unused = any(tried.is_over(source, line=line, t_ns=t_ns) for source, line, t_ns in places)
+    return tried.stuck if unused else 1
 
 
 def _basis(row: RestartRow, run: Run, verdict: Verdict, known: tuple[int, str]) -> str:

@@ -7,7 +7,7 @@ decides. The nature of a cause is in its own row, else in that of its shape in `
 
 `program` its own error, `numbers` training went wrong, `capacity` it needs more than there is, `checkpoint` a file that
 does not load, `machine` a host, device or link, `passing` somebody did not answer in time, `outside` somebody ended it,
-`pace`, `score`, and `unclear` where nothing tells.
+`pace`, `score`, `moving` an unknown error that came elsewhere before, and `unclear` where nothing tells.
 """
 
 from __future__ import annotations

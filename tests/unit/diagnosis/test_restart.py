@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,51 @@ def test_an_attempt_that_saved_a_checkpoint_got_further_wherever_it_died(tmp_pat
         (place / "train.log").write_text(before + saves.replace("150", "135") + "\n" + found + after)
     assert decided(tmp_path / "saved").decision == "as_is"
     assert decided(tmp_path / "lost").decision == "stop"
+
+
+def test_a_save_is_no_progress_where_the_next_attempt_begins_before_it_again(tmp_path: Path) -> None:
+    for name, begins in (("unused", (0, 50, 50, 50)), ("used", (0, 100, 150, 200))):
+        (place := tmp_path / name).mkdir()
+        reached = tuple(begin + 70 for begin in begins)
+        History(1, ("preempted",) * 4, reached, begins, own_logs=True).write(place)
+    assert decided(tmp_path / "unused").decision == "after_change"
+    assert decided(tmp_path / "used").decision == "as_is"
+
+
+def raised(place: Path, reached: Sequence[int], *errors: str, own: bool = False) -> Restart:
+    """The decision on attempts that each end in an exception of a library, or of the program's own module."""
+    lines = list[str]()
+    for number, (last, error) in enumerate(zip(reached, errors, strict=True)):
+        begin = reached[number - 1] // 50 * 50 if number else 0
+        lines += [f"resuming from checkpoint checkpoints/step_{begin} at step {begin}"] if number else ["it begins"]
+        lines += [f"step={step} loss={4 - step / 200:.3f} lr=1e-4" for step in range(begin + 5, last + 1, 5)]
+        file = "/srv/millstore/wire.py" if own else "/opt/env/lib/python3.11/site-packages/millstore/wire.py"
+        lines += ["Traceback (most recent call last):", '  File "/srv/train.py", line 88, in main', "    row = get(k)"]
+        lines += [f'  File "{file}", line 7, in get', "    raise Gone(k)", f"millstore.wire.{error}"]
+    (place / "train.log").write_text("\n".join(lines) + "\n")
+    return decided(place)
+
+
+def test_an_unknown_error_of_a_library_that_comes_elsewhere_each_time_is_left_to_chance(tmp_path: Path) -> None:
+    restart = raised(tmp_path, (120, 190), "Gone: lease 41 is over", "Gone: lease 97 is over")
+    assert (restart.decision, restart.tries) == ("as_is", 1)
+    assert restart.basis.startswith("the error came at another step and with other words in an earlier attempt")
+
+
+@pytest.mark.parametrize(
+    ("reached", "errors", "own"),
+    [
+        pytest.param((120, 120), ("Gone: lease 41 is over", "Gone: lease 97 is over"), False, id="the same step"),
+        pytest.param((120, 190), ("Gone: lease 41 is over", "Gone: lease 41 is over"), False, id="the same words"),
+        pytest.param((120, 190), ("Gone: lease 41 is over", "Bent: lease 97 is over"), False, id="another class"),
+        pytest.param((120, 190), ("Gone: lease 41 is over", "Gone: lease 97 is over"), True, id="the program's own"),
+        pytest.param((120, 190), ("Gone: no part-41.tar here", "Gone: no part-97.tar here"), False, id="a file"),
+    ],
+)
+def test_an_unknown_error_is_the_programs_own(
+    reached: Sequence[int], errors: Sequence[str], own: bool, tmp_path: Path
+) -> None:
+    assert raised(tmp_path, reached, *errors, own=own).decision == "after_change"
 
 
 def test_each_attempt_that_gets_no_further_takes_one_try(tmp_path: Path) -> None:
@@ -168,7 +214,7 @@ def test_what_a_file_gives_as_a_key_is_no_shell_code() -> None:
 
 def test_every_cause_and_shape_has_a_nature_that_a_row_decides() -> None:
     natures = {nature_of(cause, "crash") for cause in causes()} | {nature_of("", shape.value) for shape in Shape}
-    assert natures == {nature for row in restarts() for nature in row.nature}
+    assert natures | {"moving"} == {nature for row in restarts() for nature in row.nature}
 
 
 def test_every_row_without_conditions_comes_after_those_with_some() -> None:
