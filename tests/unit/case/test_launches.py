@@ -175,6 +175,14 @@ def test_jobs_that_die_before_their_first_step_are_as_many_attempts_in_logs_of_a
     assert attempts(run).stuck == len(names)
 
 
+@pytest.mark.parametrize("last", [True, False])
+def test_a_word_that_only_counts_at_the_end_of_a_log_ends_a_launch_there(last: bool, tmp_path: Path) -> None:
+    word = at(7, "Preempted by the scheduler: yielding to job 91")
+    first = [*steps(1, 60, 0), word] if last else [*steps(1, 40, 0), word, *steps(41, 60, 8)]
+    files = {"mill-48300.out": first, "mill-48307.out": [*steps(1, 60, 30), at(37, word)]}
+    assert bool(launches(pipeline.ingest_run(place_of(tmp_path, files)))) is last
+
+
 @pytest.mark.parametrize(
     "files",
     [
