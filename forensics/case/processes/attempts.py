@@ -20,7 +20,7 @@ from forensics.case.end_markers import ends_of
 from forensics.case.joined.stores import kind_of, stores_of
 from forensics.case.processes.launches import launches
 from forensics.case.processes.lives import Boundary, Life, boundaries, is_new, lives, steps_of_copies, steps_of_launches
-from forensics.case.processes.starts import Start, is_failure, openings, starts
+from forensics.case.processes.starts import Start, is_failure, is_last_word, openings, starts
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
 from forensics.store.run import Run, derived
@@ -358,17 +358,23 @@ def _described(run: Run, cuts: Mapping[str, Sequence[Cut]], begins: Sequence[Sta
         return own.join_asof(frame, on="seq", by="source", strategy="backward", check_sortedness=False)
 
     told = numbered(metric_rows(run, pl.col("name") == "loss").select("source", "seq", at()))
-    steps = {
-        row["number"]: row
-        for row in told.group_by("number", "source")
-        .agg(first=pl.col("at").min(), last=pl.col("at").max(), records=pl.len())
+    trained = (
+        told.group_by("number", "source")
+        .agg(first=pl.col("at").min(), last=pl.col("at").max(), records=pl.len(), until=pl.col("seq").max())
         .sort("records", "source")
         .collect()
-        .iter_rows(named=True)
-    }
+    )
+    steps = {row["number"]: row for row in trained.iter_rows(named=True)}
     good, bad = ends_of(run).lazy(), run.scan("events").filter(is_failure())
+    words = numbered(run.scan("events").filter(is_last_word()).select("source", "seq"))
+    until = trained.lazy().select("number", "source", "until")
+    last = words.join(until, ["number", "source"], "left").filter(pl.col("seq") > pl.col("until").fill_null(-1))
     marked = (
-        numbered(rows.select("source", "seq")).select("number", good=pl.lit(value=rows is good)) for rows in (good, bad)
+        *(
+            numbered(rows.select("source", "seq")).select("number", good=pl.lit(value=rows is good))
+            for rows in (good, bad)
+        ),
+        last.select("number", good=pl.lit(value=False)),
     )
     ends = set(pl.concat(marked).unique().collect().iter_rows())
     unplaced = good.filter(~pl.col("source").is_in(sorted(cuts)))

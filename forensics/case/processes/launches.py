@@ -18,8 +18,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.end_markers import is_end
-from forensics.case.processes.starts import is_failure, of_one_clock, openings
-from forensics.knowledge.errors import by_id, final
+from forensics.case.processes.starts import is_failure, is_last_word, of_one_clock, openings
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import compiled, lazily
 from forensics.store.run import Run, derived
@@ -149,7 +148,7 @@ def _agents(run: Run, folders: Iterable[Mapping[str, int]], ranks: Mapping[str, 
         source: (first, last, trains, dead, speakers)
         for source, first, last, trains, dead, speakers in pl.concat(
             run.scan(table).select("source", "seq", "t_ns", "rank", trains=pl.lit(value=table == "metrics"), ends=ends)
-            for table, ends in (("events", is_failure() | is_end() | _is_last_word()), ("metrics", pl.lit(value=False)))
+            for table, ends in (("events", is_failure() | is_end() | is_last_word()), ("metrics", pl.lit(value=False)))
         )
         .group_by("source")
         .agg(
@@ -175,11 +174,6 @@ def _agents(run: Run, folders: Iterable[Mapping[str, int]], ranks: Mapping[str, 
             any(dead for *_, dead, _ in own),
             speakers=frozenset(rank for *_, speakers in own for rank in speakers),
         )
-
-
-def _is_last_word() -> pl.Expr:
-    """Whether an event says how a process ended, if it trains no more below it."""
-    return pl.col("code").is_in([code for code in final() if by_id()[code].kind in {"own", "stop"}])
 
 
 def _ordered(agents: Sequence[_Agent]) -> list[list[_Agent]]:

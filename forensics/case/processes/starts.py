@@ -18,7 +18,7 @@ from msgspec import Struct
 from forensics.case.progress import ledger
 from forensics.case.series import keys_of, metric_records, metric_rows
 from forensics.case.steps import at
-from forensics.knowledge.errors import telling
+from forensics.knowledge.errors import by_id, final, telling
 from forensics.knowledge.paths import whose
 from forensics.stats.spread import median_of
 from forensics.store.run import Run, derived
@@ -162,6 +162,11 @@ def is_failure() -> pl.Expr:
     return pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"') | (pl.col("code") == "traceback")
 
 
+def is_last_word() -> pl.Expr:
+    """Whether an event says how a process ended, if it trains no more below it."""
+    return pl.col("code").is_in([code for code in final() if by_id()[code].kind in {"own", "stop"}])
+
+
 @derived
 def _signs(run: Run) -> pl.DataFrame:
     code = pl.col("code")
@@ -223,7 +228,7 @@ def _activity(run: Run) -> dict[str, _Done]:
     mine = pl.col("source").is_in(sorted(sources)) & pl.col("seq").is_not_null()
     saved = pl.col("kind") == "saved"
     stepped = pl.col("step").is_not_null() | pl.col("gstep").is_not_null()
-    bad = is_failure()
+    bad = is_failure() | is_last_word()
     frames = [
         metric_records(run).filter(mine & stepped).select("source", "seq", failed=pl.lit(value=False)),
         metric_rows(run, pl.col("name") == "loss").filter(mine).select("source", "seq", failed=pl.lit(value=False)),

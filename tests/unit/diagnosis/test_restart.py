@@ -132,6 +132,16 @@ def test_preemptions_that_come_before_the_next_checkpoint_ask_for_saves(tmp_path
     assert restart.basis.startswith("3 attempts were ended before they got further than step 80: save more often")
 
 
+def test_words_that_count_at_the_end_of_a_log_end_each_of_its_attempts(tmp_path: Path) -> None:
+    folder = stuck("preempted", 70, 60, 60).write(tmp_path)
+    text = (folder / "train.log").read_text()
+    assert decided(folder).decision == "after_change"
+    word = "allocation released: another experiment preempts this trial"
+    (folder / "train.log").write_text(text.replace(ENDS["preempted"][0], word))
+    restart = decided(folder)
+    assert (restart.decision, restart.basis[:21]) == ("after_change", "3 attempts were ended")
+
+
 def test_a_machine_that_a_line_names_is_left_out(tmp_path: Path) -> None:
     folder = stuck("machine", 120).write(tmp_path)
     text = (folder / "train.log").read_text()
