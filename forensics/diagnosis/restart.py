@@ -15,7 +15,6 @@ from forensics.action import Action, Restart
 from forensics.analyses.checkpoints import why_none
 from forensics.analyses.recorded import is_evaluation_only
 from forensics.case.endings import ending
-from forensics.case.errors._failure import ANY
 from forensics.case.errors.moving import moves
 from forensics.case.processes.attempts import attempts, is_failure
 from forensics.case.restart import options_of, restart_command
@@ -75,9 +74,10 @@ def _nature(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> str:
     """The nature of the cause of a run that got further; of an exception of which only its class is known, whether it
     comes at another place and with other words each time.
     """  # noqa: D205 - one sentence over two lines
-    proof = findings[verdict.lead].evidence[0] if verdict.lead is not None and verdict.cause == ANY else None
+    known = _known_nature(verdict)
+    proof = findings[verdict.lead].evidence[0] if verdict.lead is not None and known == "program" else None
     chance = proof is not None and moves(run, proof.source, proof.locator.line)
-    return "moving" if chance else _known_nature(verdict)
+    return "moving" if chance else known
 
 
 def _known_nature(verdict: Verdict) -> str:

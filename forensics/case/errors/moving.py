@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forensics.case.errors._failure import ANY
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.processes.attempts import attempts
 from forensics.knowledge.libraries import is_library_frame, package_of
@@ -13,8 +14,8 @@ _A_FILE = lazily(r"\w[\\/]\w|\.\w{2,8}\b['\":, ]")
 
 
 def moves(run: Run, source: str, line: int | None) -> bool:
-    """Whether the exception at a line is of a class of the library that raised it, and an earlier attempt ended in the
-    same class with other words.
+    """Whether the exception at a line is of a class of the library that raised it, of which nothing else is known, and
+    an earlier attempt ended in the same class with other words.
     """  # noqa: D205 - one sentence over two lines
     every, tried = [f for f in failures(run) if f.exception and f.line is not None], attempts(run)
     last = next((f for f in every if (f.source, f.line) == (source, line) and _is_of_a_library(f)), None)
@@ -28,4 +29,4 @@ def moves(run: Run, source: str, line: int | None) -> bool:
 def _is_of_a_library(failure: Failure) -> bool:
     innermost = next(iter(failure.stack), "")
     own = is_library_frame(innermost) and failure.exception.startswith(f"{package_of(innermost)}.")
-    return own and not _A_FILE.search(failure.message)
+    return own and failure.cause == ANY and not _A_FILE.search(failure.message)
