@@ -34,7 +34,7 @@ from forensics.formats.rows.axes import CONSTANTS, DATES, EPOCHS, RANKS, STEPS, 
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import JsonLines, JsonList, dated, flat, number, offsets_of, places, record_of
 from forensics.formats.rows.metrics import At, MetricRows, int64, unix_ns
-from forensics.formats.rows.splits import Splits
+from forensics.formats.rows.splits import Splits, within
 from forensics.formats.rows.text import Line, document, settle, settle_document
 from forensics.io.budget import Budget
 from forensics.knowledge.vocabulary import keys_of, stands_for
@@ -84,7 +84,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=12,
+    version=13,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts", "events"),
     growth=8,
@@ -305,7 +305,7 @@ def _named(record: Mapping[str, object], cells: list[tuple[str, float | None]]) 
     told = next((own[key] for key in _VALUES if key in own), None)
     texts = {key.lower(): cell for key, cell in record.items() if isinstance(cell, str)}
     name = next((texts[key] for key in _NAMES if texts.get(key)), None)
-    others = [key for key in own if key not in {*_VALUES, *TIMES, *DATES}]
+    others = [key for key, (_, one) in own.items() if one is not None and key not in {*_VALUES, *TIMES, *DATES}]
     return tuple(cells) if told is None or name is None or others else ((name, told[1]),)
 
 
@@ -318,7 +318,7 @@ def _add(record: dict[str, object], line: Line, state: _State) -> None:
     at = At(state.seq, 0, rank, line.number, line.byte, place.step, place.epoch, row.t_ns, place.gstep)
     see, add = state.attempts.see, state.rows.add
     for key, value in row.cells:
-        name = place.prefix + key
+        name = within(place.split, key)
         if (attempt := see(name if rank is None else f"{rank} {name}", place.step, place.epoch)) != at.attempt:
             at = at._replace(attempt=attempt)
         add(at, name, value)

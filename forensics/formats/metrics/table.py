@@ -16,11 +16,12 @@ from msgspec import Struct, field
 from forensics.dialects.names import ENUMERATED, canonical, counts, falls, measured, unit_of
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
 from forensics.formats.rows.attempts import Attempts
-from forensics.formats.rows.axes import DATES, EPOCHS, RANKS, STEPS, TIMES, first_of
+from forensics.formats.rows.axes import DATES, EPOCHS, RANKS, SPLITS, STEPS, TIMES, first_of
 from forensics.formats.rows.delimited import MOST_COLUMNS, Row, Sizes, Stretch, first_rows, refused, stretches_of
 from forensics.formats.rows.facts import write_facts
 from forensics.formats.rows.json_records import dated, number
 from forensics.formats.rows.metrics import At, MetricRows, Places, int64, unix_ns, unix_ns_of
+from forensics.formats.rows.splits import split_named, within
 from forensics.formats.rows.text import settle
 from forensics.formats.wandb.exports.columns import INDEX, is_chart, is_history
 from forensics.io.columns import as_column
@@ -59,6 +60,8 @@ class _Header(Struct, frozen=True):
     title: str = ""
     #: a column of the rank that a row is of, where the table holds those of several
     rank: int | None = None
+    #: a column of the split that a row is of, where the table holds training and held-out rows
+    split: int | None = None
     #: the steps are counted anew in each epoch
     in_epochs: bool = False
     #: no column counts, so that the rows do, from 1
@@ -67,11 +70,16 @@ class _Header(Struct, frozen=True):
     @property
     def is_by_rows(self) -> bool:
         """Whether a row is more than the numbers of its columns."""
-        return self.name is not None or self.rank is not None or self.in_epochs
+        return self.in_epochs or any(one is not None for one in (self.name, self.rank, self.split))
 
     def called(self, index: int) -> str:
         """The name of the metric of a column."""
         return self.title or self.names[index]
+
+    def named(self, index: int, cells: Sequence[str]) -> str:
+        """The name of the metric of a column in one row."""
+        name = self.called(index) if self.name is None else cells[self.name].strip()
+        return name if self.split is None else within(split_named(cells[self.split]) or "", name)
 
     def bare(self, index: int, cell: str) -> str:
         """A cell without the unit of its column."""
@@ -116,7 +124,11 @@ class _State(Struct):
 
 
 @ingester(
-    "metrics_csv", version=9, sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")), emits=("metrics", "facts"), growth=8
+    "metrics_csv",
+    version=10,
+    sniff=Sniff(glob=("*.csv", "*.tsv", "progress.txt")),
+    emits=("metrics", "facts"),
+    growth=8,
 )
 def read(opened: Opened, out: Out, limits: Limits, sizes: Sizes | None = None) -> None:
     """Read one table, with the sizes of `Sizes` unless others are given.
@@ -220,7 +232,7 @@ def _sniff(opened: Opened) -> tuple[str, _Header]:
         raise NotMine("the first line names no step and no epoch")
     if is_chart(rows[0]) or is_history(rows[0]):
         raise NotMine("an export of W&B")
-    header = _within_epochs(_ranked(_long(header, rows[1:]), rows[1:]), rows[1:])
+    header = _within_epochs(_split(_ranked(_long(header, rows[1:]), rows[1:]), rows[1:]), rows[1:])
     header = _titled(_without_end(header, rows[1:]), opened.source.path)
     if header.by_row:
         return delimiter, header
@@ -298,6 +310,15 @@ def _ranked(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:
     return replace(header, metrics=tuple(i for i in header.metrics if i != named), rank=named)
 
 
+def _split(header: _Header, rows: Sequence[Sequence[str]]) -> _Header:
+    """The header with the column of splits: words for training or held-out data in each row."""
+    index = first_of(header.names, SPLITS)
+    words = {row[index].strip() for row in rows if len(row) > index} if index is not None else set[str]()
+    if not words or any(split_named(word) is None for word in words):
+        return header
+    return replace(header, metrics=tuple(i for i in header.metrics if i != index), split=index)
+
+
 def _with_date(header: _Header, first: Sequence[str]) -> _Header:
     """The header with its column of dates, which its first row shows."""
     is_counted = header.time is not None and header.time < len(first) and number(first[header.time].strip()) is not None
@@ -326,7 +347,7 @@ def _row(row: Row, state: _State) -> None:
     shared = At(state.seq, 0, rank, row.line, row.byte, axis, epoch, t_ns, gstep)
     see = state.attempts.see
     for index in header.metrics:
-        name = header.called(index) if header.name is None else row.cells[header.name].strip()
+        name = header.named(index, row.cells)
         value = numbers[index]
         if name.startswith(_CONFIG):
             _remember(state, name, row.cells[index : index + 1])

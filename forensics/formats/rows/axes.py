@@ -11,6 +11,8 @@ STEPS, EPOCHS, TIMES = keys_of("step_of_row"), keys_of("epoch_of_row"), keys_of(
 DATES = keys_of("date_of_row")
 #: Names of the rank that a record is of, where one file holds those of several.
 RANKS = keys_of("rank_of_row")
+#: Names of the data that a record is of, where one file holds records of training and of held-out data.
+SPLITS = keys_of("split_of_row")
 #: Printed with every row, but no metric.
 CONSTANTS = keys_of("constant_of_row")
 

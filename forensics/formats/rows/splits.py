@@ -9,32 +9,49 @@ iteration of each epoch passed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
-_FIELDS = ("mode", "split", "phase", "stage", "partition")
+from forensics.formats.rows.axes import SPLITS
+from forensics.knowledge.vocabulary import stands_for
+
+#: Keys of a record, in the spellings that writers use.
+_SPELLED = frozenset((*SPLITS, *(name.title() for name in SPLITS), "runContext"))
 _HELD_OUT = {
-    "val": "val", "valid": "val", "validation": "val", "dev": "val",
+    "val": "val", "valid": "val", "validation": "val", "validate": "val", "dev": "val",
     "eval": "eval", "evaluation": "eval", "test": "test",
 }  # fmt: skip
+_TRAINING = frozenset(("train", "training", "trn", "tr"))
 
 
 class Place(Struct, frozen=True):
-    """Axes of one record after its split is known, and what is put before the names of its metrics."""
+    """Axes of one record, and its held-out split; the split is empty where the record is of training."""
 
     step: int | None
     epoch: float | None
     gstep: int | None = None
-    prefix: str = ""
+    split: str = ""
+
+
+def split_named(cell: str) -> str | None:
+    """The held-out split that a word names (`val`, `eval`, `test`), nothing for training, None for another word."""
+    word = cell.strip().lower()
+    return "" if word in _TRAINING else _HELD_OUT.get(word)
 
 
 def split_of(record: Mapping[str, object]) -> str:
-    """The held-out split that a record names (`val`, `eval`, `test`), or nothing."""
-    for name in _FIELDS:
-        cell = record.get(name)
-        if isinstance(cell, str) and (split := _HELD_OUT.get(cell.strip().lower())):
+    """The held-out split that a record names, or nothing."""
+    for name, cell in record.items():
+        if isinstance(cell, str) and name in _SPELLED and (split := split_named(cell)):
             return split
     return ""
+
+
+@lru_cache(maxsize=4096)
+def within(split: str, name: str) -> str:
+    """The name of a metric of a split, unless it says itself that it is held out."""
+    return name if not split or stands_for("held_out_word", name) else f"{split}/{name}"
 
 
 class Splits(Struct):
@@ -57,7 +74,7 @@ class Splits(Struct):
             counts_epochs = self._epoch is not None and step is not None and step < self._step
             return self._beside(step, float(step or 0) if counts_epochs else epoch, split or "val")
         if split:
-            return Place(step, epoch, prefix=f"{split}/")
+            return Place(step, epoch, split=split)
         self._both = self._both or ("step" in record and "iter" in record)
         gstep = self._sum(step, epoch) if by_mode else None
         self._step, self._epoch, self._gstep = step, epoch, gstep
@@ -65,7 +82,7 @@ class Splits(Struct):
 
     def _beside(self, step: int | None, epoch: float | None, split: str) -> Place:
         known = self._step is not None
-        return Place(self._step if known else step, epoch, self._gstep, f"{split}/")
+        return Place(self._step if known else step, epoch, self._gstep, split)
 
     def _sum(self, step: int | None, epoch: float | None) -> int | None:
         """Iterations since the start, where the file begins with the first epoch; else they cannot be known."""

@@ -227,3 +227,22 @@ def test_batches_of_an_epoch_are_counted_on_in_the_next(first: int, every: int, 
 def test_one_row_for_each_epoch_counts_its_epochs(run: Run) -> None:
     wrote = run(read, "m.csv", b"epoch,batches,loss\n1,40,2.5\n2,40,2.0\n3,40,1.5\n")
     assert [step for step, _ in wrote.points("loss")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("rows", [3, 400])
+@pytest.mark.parametrize("column", ["phase", "split", "metric.context.subset"])
+def test_rows_of_held_out_data_make_a_series_of_their_own(column: str, rows: int, run: Run) -> None:
+    lines = "".join(f"{at},{data},{at / size}\n" for at in range(rows) for data, size in (("train", 4), ("Valid", 2)))
+    wrote = run(read, "m.csv", f"epoch,{column},loss\n{lines}".encode())
+    assert wrote.points("loss") == [(at, at / 4) for at in range(rows)]
+    assert wrote.points("eval_loss") == [(at, at / 2) for at in range(rows)]
+
+
+def test_a_name_that_says_so_itself_gets_no_second_word_of_its_data(run: Run) -> None:
+    wrote = run(read, "m.csv", b"step,runContext,metricName,metricValue\n1,validate,val_loss,2\n2,train,loss,1.5\n")
+    assert wrote.table("metrics")["raw_name"].to_list() == ["val_loss", "loss"]
+
+
+def test_a_column_of_other_words_is_no_split(run: Run) -> None:
+    wrote = run(read, "m.csv", b"step,phase,loss\n1,warmup,2.5\n2,train,2.0\n3,val,1.5\n")
+    assert wrote.points("loss") == [(1, 2.5), (2, 2.0), (3, 1.5)]

@@ -273,6 +273,7 @@ def lines_of(form: str) -> bytes:
         lines_of('{"step": @, "metrics": {"loss": $}}'),
         lines_of('{"step": @, "name": "loss", "value": $}'),
         lines_of('{"step": @, "tag": "train/loss", "v": $, "time": 1.5}'),
+        lines_of('{"metricName": "loss", "metricValue": "$", "step": @, "epoch": null, "offset": null}'),
         b'{"config": {"lr": 0.1}, "epochs": [' + lines_of('{"n": @, "train_loss": $},')[:-2] + b"]}",
         b'{"config": {"lr": 0.1}, "log": [' + lines_of('{"epoch": @, "train": {"loss": $, "top1": 1}},')[:-2] + b"]}",
         b"[" + lines_of('{"epoch": @, "loss": $},')[:-2] + b"]",
@@ -283,6 +284,7 @@ def lines_of(form: str) -> bytes:
         "metrics",
         "long",
         "long with a time",
+        "long with keys that are empty",
         "a list within",
         "nested in a list",
         "a list by epoch",
@@ -317,6 +319,12 @@ def test_a_list_of_nested_objects_without_a_loss_is_no_metrics(run: Run) -> None
 def test_a_text_beside_several_numbers_names_none_of_them(run: Run) -> None:
     wrote = run(read, "log.jsonl", lines_of('{"step": @, "name": "run-7", "value": 0.5, "loss": $}'))
     assert {*wrote.table("metrics")["raw_name"]} == {"value", "loss"}
+
+
+def test_a_record_names_its_split_below_any_of_the_keys_that_writers_use(run: Run) -> None:
+    rows = [f'{{"step": {at}, "runContext": "{data}", "loss": 0.5}}' for at in (1, 2) for data in ("train", "validate")]
+    metrics = run(read, "log.jsonl", "\n".join(rows).encode()).table("metrics")
+    assert metrics["raw_name"].to_list() == ["loss", "val/loss"] * 2
 
 
 def history(*records: str) -> bytes:
