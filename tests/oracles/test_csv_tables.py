@@ -138,11 +138,12 @@ def test_looking_behind_quotes_is_paid_for_by_the_file() -> None:
 PIECE = st.sampled_from(
     [*map(str, range(12)), "0.5", "-1e-3", "nan", "-inf", "1e999", "x5", "5x", "1_0", " 7 ", "\r", "", "-", "\u0661",
      "9007199254740993", "-9223372036854775808", "9223372036854775808", "1e19", "0" * 70, "1750000000.25", "1.75e12",
-     "step", "# step", "loss", '"', "\0", "\x1c", "\t", "\u635f", "\ufeff", *",,,,,,;", *"\n\n\n\n\n\n"]
+     "step", "# step", "loss", "train", "val", '"', "\0", "\x1c", "\t", "\u635f", "\ufeff", *",,,,,,;", *"\n\n\n\n\n\n"]
 )  # fmt: skip
 HEADERS = (
     "step,loss,gn", "step,loss,loss,config/lr,config/lr", "epoch,time,loss,lr", ",step,a,b", "epoch,step,val_loss",
     "timestamp,step,tokens_per_sec,x", "step;a;b", "step\ta\tb", '"step","a b",c', "损失,step,a", "loss,epoch",
+    "epoch,batch,loss", "step,phase,loss,acc", "epoch,iter,phase,loss",
 )  # fmt: skip
 
 
@@ -158,6 +159,8 @@ HEADERS = (
 @example("step\ta\tb", ["\t\t", " \t \t\r", "5\t\t7"], [], 4096, 1, 5, 4096)
 @example("step,a", ["x^", "x^,1", "5,1"], [], 4096, 1, 5, 4096)
 @example("step,loss,gn", ["5,1,2", "3,1,", "4,,2", "step,loss", "1,2", "7,8,9"], [], 4096, 1, 5, 4096)
+@example("epoch,batch,loss", ["1,2,5", "2,1,4", "2,2,3", "1,1,2"], [], 4096, 1, 5, 4096)
+@example("epoch,iter,phase,loss", ["1,2,train,5", "1,1,val,4", "2,1,train,3", "2,1,odd,2"], [], 4096, 1, 5, 4096)
 @example("step,loss,gn", ["8,,2", "5,1,", "6,,2", "9,1,1", "3,1", ",4"], [], 4096, 2, 5, 4096)
 def test_columns_of_plain_lines_are_the_rows_that_are_read_one_by_one(  # noqa: PLR0917 - `example` gives them by place
     header: str,
@@ -170,7 +173,8 @@ def test_columns_of_plain_lines_are_the_rows_that_are_read_one_by_one(  # noqa: 
 ) -> None:
     """Damage of every kind between them: each point, place, attempt, issue and byte of the account is the same."""
     delimiter = next(mark for mark in ",;\t" if mark in header)
-    lines = [header, delimiter.join(["1"] * (header.count(delimiter) + 1)), *rows, *map(delimiter.join, regular)]
+    first = ["val" if name == "phase" else "1" for name in header.split(delimiter)]
+    lines = [header, delimiter.join(first), *rows, *map(delimiter.join, regular)]
     data = "\n".join(lines).encode()
     sizes = Sizes(least_bytes=1, most_bytes=most_bytes, least_lines=least_lines)
     one_by_one = Sizes(least_bytes=len(data) + 1)

@@ -38,7 +38,7 @@ class Columns(Struct, frozen=True):
 
     def numbers(self, column: int, unit: str = "") -> pl.Series:
         """Numbers of a column as `number` reads them without the unit behind them, null where it reads none."""
-        text = self._text(column)
+        text = self.text(column)
         if unit:
             text = text.str.strip_suffix(unit).str.strip_chars_end(_BLANKS)
         read = text.cast(pl.Float64, strict=False)
@@ -56,11 +56,11 @@ class Columns(Struct, frozen=True):
 
     def dates(self, column: int) -> pl.Series:
         """Times of a column as `dated` reads them."""
-        return pl.Series([dated(cell.strip()) for cell in self._text(column).fill_null("")], dtype=pl.Int64)
+        return pl.Series([dated(cell.strip()) for cell in self.text(column).fill_null("")], dtype=pl.Int64)
 
     def whole(self, column: int, numbers: pl.Series) -> pl.Series:
         """Numbers of a column as `int64` reads them: exact beyond those that a float holds."""
-        exact = self._text(column).cast(pl.Int64, strict=False)
+        exact = self.text(column).cast(pl.Int64, strict=False)
         if exact.null_count() == numbers.null_count():
             return exact
         odd = exact.is_null() & numbers.is_not_null()
@@ -68,17 +68,18 @@ class Columns(Struct, frozen=True):
         exact = exact.scatter(near.arg_true(), numbers.filter(near).cast(pl.Int64, strict=False))
         far = (odd & ~near.fill_null(value=False)).arg_true()
         if len(far):
-            cells = (number(cell.strip()) for cell in self._text(column).gather(far))
+            cells = (number(cell.strip()) for cell in self.text(column).gather(far))
             exact = exact.scatter(far, pl.Series([int64(cell) for cell in cells], dtype=pl.Int64))
         return exact
 
     def first_text(self, column: int) -> tuple[int, str] | None:
         """The first cell of a column that is not blank, with its row."""
-        text = self._text(column)
+        text = self.text(column)
         filled = (text.is_not_null() & (text != "")).arg_true()
         return (int(filled[0]), str(text[filled[0]])) if len(filled) else None
 
-    def _text(self, column: int) -> pl.Series:
+    def text(self, column: int) -> pl.Series:
+        """Cells of a column without the blanks around them, null where they are empty."""
         text = self.cells[str(column)]
         return text.str.strip_chars(_BLANKS) if self.padded else text
 

@@ -70,7 +70,7 @@ class _Header(Struct, frozen=True):
     @property
     def is_by_rows(self) -> bool:
         """Whether a row is more than the numbers of its columns."""
-        return self.in_epochs or any(one is not None for one in (self.name, self.rank, self.split))
+        return self.name is not None or self.rank is not None
 
     def called(self, index: int) -> str:
         """The name of the metric of a column."""
@@ -374,16 +374,40 @@ def _table(columns: Columns, state: _State) -> None:
     names, numbers = [header.called(i) for i in metrics], [columns.numbers(i, header.units.get(i, "")) for i in metrics]
     there = np.column_stack([np.zeros((height, 0), np.bool_), *(one.is_not_null().to_numpy() for one in numbers)])
     values = np.column_stack([np.zeros((height, 0)), *(one.to_numpy() for one in numbers)])
+    if header.split is not None:
+        names, there, values = _of_splits(columns.text(header.split), names, there, values)
     attempts = _attempts(state, names, axis, None if header.step is None else epoch, there)
     seq = as_column(np.arange(state.seq, state.seq + height))
     times = None if time is None else unix_ns_of(time)
     times = times if header.date is None else columns.dates(header.date)
-    places = Places(seq, state.rank, columns.line, columns.byte, axis, epoch, times)
+    gsteps = _gsteps(axis, epoch, state) if header.in_epochs and epoch is not None else None
+    places = Places(seq, state.rank, columns.line, columns.byte, axis, epoch, times, gsteps)
     state.rows.add_table(places, names, values, there, attempts)
     filled = [(first, header.names[i]) for i in configured if (first := columns.first_text(i)) is not None]
     for (_, text), name in sorted(filled, key=lambda one: one[0][0]):
         _remember(state, name, [text])
     state.seq += height
+
+
+def _of_splits(
+    words: pl.Series, names: Sequence[str], there: npt.NDArray[np.bool_], values: npt.NDArray[np.float64]
+) -> tuple[list[str], npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
+    """A table in which the names of each split have columns of their own."""
+    import numpy as np  # noqa: PLC0415 - few runs have a table that is worth it
+
+    meant = {word: split_named(word or "") or "" for word in words.unique(maintain_order=True)}
+    held = np.array([meant[word] for word in words])
+    splits = list(dict.fromkeys(meant.values()))
+    own = np.hstack([there & (held == split)[:, None] for split in splits])
+    return [within(split, name) for split in splits for name in names], own, np.hstack([values] * len(splits))
+
+
+def _gsteps(batch: pl.Series, epoch: pl.Series, state: _State) -> pl.Series:
+    """The places of batches among those of all epochs."""
+    import polars as pl  # noqa: PLC0415 - few runs have a table that is worth it
+
+    place = state.batches.place
+    return pl.Series([place(*one) for one in zip(batch.to_list(), epoch.to_list(), strict=True)], dtype=pl.Int64)
 
 
 def _attempts(

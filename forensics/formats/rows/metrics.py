@@ -56,6 +56,7 @@ class Places(NamedTuple):
     step: pl.Series
     epoch: pl.Series | None
     t_ns: pl.Series | None
+    gstep: pl.Series | None = None
 
 
 def int64(value: float | None) -> int | None:
