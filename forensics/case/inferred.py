@@ -18,6 +18,7 @@ from forensics.store.packed import Packed
 #: What is no loss, whatever its course.
 _NO_LOSS = ("no_objective", "held_out_word", "part_of_loss", "names_a_split_only", "lowest_of")
 _BETWEEN = lazily(r"[\W_]+")
+_PLACE = lazily(r"_\d+")
 _LAST_WORD = lazily(r"[/_. -]?[^/_. -]+$")
 #: A longer step than this, in seconds without a unit, is one in milliseconds.
 _LONGEST_S = 60.0
@@ -59,6 +60,7 @@ def understood(table: Packed) -> Packed:
         "grad_norm": [raw for raw in unknown if stands_for("norm_of_gradients", raw)],
     }
     alone = {names[0]: name for name, names in meant.items() if name not in known and names and _is_one(names)}
+    alone |= {} if known & {"loss", "eval_loss"} else _of_places(table, held_out)
     told = known | {*alone.values()}
     if not told & {"loss", "eval_loss"}:
         alone |= _of_splits(table, unknown)
@@ -84,6 +86,22 @@ def _is_one(names: Sequence[str]) -> bool:
     """Whether names mean one quantity: a single one, or functions of the same named data: the first is minimised."""
     data = {_LAST_WORD.sub("", raw) for raw in names}
     return len(names) == 1 or (len(data) == 1 and "" not in data and all(stands_for("objective", raw) for raw in names))
+
+
+def _of_places(table: Packed, held_out: Sequence[str]) -> dict[str, str]:
+    """Give `validation_0/rmse` and `validation_1/rmse` their meaning, where only the place of the data is named.
+
+    The first is of the data that is trained on where it is lowest at its end, and lower than the others are.
+    """
+    placed = [raw for raw in held_out if stands_for("set_by_its_place", raw)]
+    placed = [raw for raw in placed if _PLACE.sub("", raw, 1) == _PLACE.sub("", placed[0], 1)]
+    values = {raw: _finite(table, raw) for raw in placed}
+    if len(placed) < 2 or min(map(len, values.values())) < _LEAST_COURSE:
+        return {}
+    first, *others = values.values()
+    late = len(first) - max(_FIRST, len(first) // 20)
+    is_trained = min(first[late:]) <= min(first[:late]) and all(first[-1] < one[-1] for one in others)
+    return dict.fromkeys(placed, "eval_loss") | ({placed[0]: "loss"} if is_trained else {})
 
 
 def _of_splits(table: Packed, unknown: Iterable[str]) -> dict[str, str]:

@@ -319,3 +319,25 @@ def test_parts_that_are_lost_in_one_record_tell_so_and_others_do_not() -> None:
     assert meant(photo=going(2, 2)[:30] + nothing, smooth=going(1, 1)[:30] + nothing)["photo"] == "loss"
     apart = meant(photo=going(2, 2)[:30] + nothing, smooth=going(1, 1)[:25] + nothing + nothing[:5])
     assert "loss" not in apart.values()
+
+
+FALLS = [2.0 - 0.1 * at for at in range(16)]
+TURNS = [*FALLS[:8], *(1.3 + 0.02 * at for at in range(8))]
+
+
+def placed(first: Sequence[float], second: Sequence[float], metric: str = "logloss") -> list[str]:
+    names = [f"validation_{place}/{metric}" for place in (0, 1)] * len(first)
+    values = [value for both in zip(first, second, strict=True) for value in both]
+    return keys_of(made(*names, values=values))["name"].unique(maintain_order=True).to_list()
+
+
+@pytest.mark.parametrize("metric", ["logloss", "rmse"])
+def test_of_sets_named_by_their_place_the_first_is_trained_on_where_it_ends_lowest(metric: str) -> None:
+    assert placed(FALLS, TURNS, metric) == ["loss", "eval_loss"]
+    assert placed(TURNS, [2 * one for one in TURNS], metric) == ["eval_loss"]
+    assert placed([2 * one for one in FALLS], FALLS, metric) == ["eval_loss"]
+
+
+def test_sets_named_by_their_place_mean_nothing_in_a_few_records() -> None:
+    assert placed(FALLS[:11], TURNS[:11]) == ["validation_0/logloss", "validation_1/logloss"]
+    assert placed(FALLS[:12], TURNS[:12])[0] == "loss"
