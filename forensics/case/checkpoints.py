@@ -59,7 +59,9 @@ def known(run: Run) -> pl.DataFrame:
         removed=removed,
         ruined=_ruined(run, best["path"].to_list()),
         replaced=file & (pl.col("step") < pl.col("step").max().over("path")),
-        complete=pl.when(_is_cut(told) | pl.col("path").is_in([one.path for one in lacking(run)]))
+        complete=pl.when(
+            _is_cut(told) | pl.col("path").is_in([*_uncommitted(told), *(one.path for one in lacking(run))])
+        )
         .then(pl.lit(value=False))
         .otherwise("complete"),
     )
@@ -199,6 +201,17 @@ def _is_cut(told: pl.DataFrame) -> pl.Expr:
     cut = told.filter((pl.col("kind") == "directory") & pl.col("step").is_null() & ~pl.col("complete"))
     found = [pl.format("/{}", "path").str.ends_with(f"/{source}") for source in cut["source"].unique()]
     return pl.any_horizontal(found).fill_null(value=False) if found else pl.lit(value=False)
+
+
+#: A distributed checkpoint gets this file when all its parts are written.
+_PARTS_OF_RANKS, _WRITTEN_LAST = ".distcp", "/.metadata"
+
+
+def _uncommitted(told: pl.DataFrame) -> list[str]:
+    """Folders of distributed checkpoints without the file that is written last, where another one has it."""
+    parts = told.filter((pl.col("kind") == "directory") & pl.col("source").str.ends_with(_PARTS_OF_RANKS))
+    last = told.filter(pl.col("source").str.ends_with(_WRITTEN_LAST))["path"].unique()
+    return parts.filter(~pl.col("path").is_in(last.implode()))["path"].unique().to_list() if len(last) else []
 
 
 def _ruined(run: Run, paths: Sequence[str | None]) -> pl.Series:

@@ -26,6 +26,8 @@ _ANYTHING = (".h5", ".hdf5", ".zip")
 _NAMED = lazily(r"(?:pytorch_|adapter_|diffusion_pytorch_)?model|optimizer|scheduler|training_args|rng_state")
 _INDEX = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _COMMITTED = (".metadata", "commit_success.txt", "_CHECKPOINT_METADATA")
+#: Orbax renames a folder when its save is done: all files of one that still has the first name.
+_UNFINISHED = ("*.orbax-checkpoint-tmp*/*",)
 _POINTER_BYTES = 4096
 _TEXT = frozenset(range(32, 127)) | {9, 10, 13}
 #: A zip archive (`torch.save`, `.keras`, `.npz`) ends with its directory and a comment of 65,535 bytes at most (APPNOTE
@@ -37,9 +39,10 @@ _HDF5, _HDF5_ENDS = b"\x89HDF\r\n\x1a\n", {0: 40, 1: 44, 2: 28, 3: 28}
 
 @ingester(
     "checkpoint_dirs",
-    version=1,
+    version=2,
     sniff=Sniff(
-        glob=(*_POINTERS, *(f"*{suffix}" for suffix in _WEIGHTS), *_INDEX, *_COMMITTED, ".metadata.tmp", "DONE_*")
+        glob=(*_POINTERS, *(f"*{suffix}" for suffix in _WEIGHTS), *_INDEX, *_COMMITTED, ".metadata.tmp", "DONE_*"),
+        path=_UNFINISHED,
     ),
     emits=("checkpoints",),
 )

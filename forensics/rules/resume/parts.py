@@ -14,9 +14,9 @@ from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, rule
     cause="checkpoint_incomplete",
 )
 def lacks_parts(run: Run) -> Findings:
-    """Find the newest checkpoint, or one without a step, of which parts are not there."""
-    found = lacking(run)
-    newest = known(run).filter("on_disk")["step"].max() if found else None
+    """Find the newest checkpoint, or one without a step, of which parts are not there or whose save did not end."""
+    found, saved = lacking(run), known(run).filter("on_disk")
+    newest = saved["step"].max()
     for one in found:
         if one.step is not None and one.step != newest:
             continue
@@ -28,3 +28,13 @@ def lacks_parts(run: Run) -> Findings:
             numbers={"parts": one.parts, "there": one.has},
         )
         return
+    if saved.height and saved["complete"][-1] is False:
+        last = saved.row(-1, named=True)
+        yield lacks_parts.finding(
+            f"the save of {last['path'] or 'the newest checkpoint'} did not end",
+            "the folder still has the name of one that is being written, lacks the file that is written last, or holds"
+            " a file that was cut",
+            (Evidence(last["source"], Locator(), "of a save that did not end", step=last["step"]),),
+            Onset(step=last["step"]),
+            confidence="medium",
+        )

@@ -221,3 +221,14 @@ def test_bare_numbers_of_saves_stand_at_the_steps_of_their_lines(every: int, ste
             lines.append(f"Checkpoint successfully created at: Checkpoint(filesystem=local, path={path})")
     (tmp_path / "driver.log").write_text("\n".join(lines))
     assert known(ingest_run(tmp_path))["step"].to_list() == steps
+
+
+@pytest.mark.parametrize(
+    ("committed", "complete"), [((20, 40), [True, True]), ((20,), [True, False]), ((), [None, None])]
+)
+def test_one_without_the_file_that_others_got_last_is_not_complete(
+    tmp_path: Path, committed: tuple[int, ...], complete: list[bool | None]
+) -> None:
+    parts = [f"out/step-{at}/__{rank}_0.distcp" for at in (20, 40) for rank in (0, 1)]
+    last = [f"out/step-{at}/.metadata" for at in committed]
+    assert _written(tmp_path, _records(1, 45), *parts, *last)["complete"].to_list() == complete

@@ -49,6 +49,7 @@ def test_a_temporary_folder_and_an_empty_file_are_not_complete(run: Run) -> None
         ("checkpoint-60.tmp/model.safetensors", 60, WEIGHTS),
         ("tmp-checkpoint-80/model.safetensors", 80, WEIGHTS),
         ("checkpoints/70.orbax-checkpoint-tmp-17/_CHECKPOINT_METADATA", 70, WEIGHTS),
+        ("checkpoints/75.orbax-checkpoint-tmp-17/default/d/0a1b2c", 75, WEIGHTS),
         ("checkpoint-90/model.safetensors", 90, b""),
     ):
         assert run(read, path, data).table("checkpoints").select("step", "complete").rows() == [(step, False)], path
@@ -145,3 +146,9 @@ def test_a_name_is_offered_by_each_form_of_glob_as_fnmatch_has_it(glob: str) -> 
 def test_these_names_are_offered_here_before_the_text_log(name: str) -> None:
     order = [one.name for one in candidates(Source(f"step_1/{name}", 10), b"\x80", load("ingesters").ingesters)]
     assert order[0] == "checkpoint_dirs"
+
+
+def test_every_file_of_a_folder_that_orbax_has_not_renamed_is_offered_here() -> None:
+    names = ("70.orbax-checkpoint-tmp-17/default/d/0a1b", "70/default/d/0a1b")
+    first = ([*candidates(Source(name, 10), b"\x0c", load("ingesters").ingesters)][:1] for name in names)
+    assert ["checkpoint_dirs" in {one.name for one in found} for found in first] == [True, False]
