@@ -60,7 +60,7 @@ def _page(report: Report) -> Iterator[str]:
     verdict = report.verdict
     shape = f" ({verdict.shape.value})" if verdict.shape else ""
     yield f"## {verdict.outcome.value.replace('_', ' ').capitalize()}{shape}"
-    yield from ("", for_markdown(verdict.headline), "", *markdown_facts(_facts(report)))
+    yield from ("", for_markdown(say.headline(verdict)), "", *markdown_facts(_facts(report)))
     yield from _list("Fix", say.fixes(report))
     if verdict.restart is not None and verdict.restart.command is not None:
         yield from _list("Restart with", (verdict.restart.command,))

@@ -154,6 +154,11 @@ def fix(action: Action) -> str:
     return action.text + (f" (now {now.key} = {now.value}, {now.place})" if now is not None else "")
 
 
+def headline(verdict: Verdict) -> str:
+    """The headline below the word of its outcome, which it does not repeat."""
+    return verdict.headline.removeprefix("Cannot say: ")
+
+
 def fixes(report: Report) -> tuple[str, ...]:
     """Every action of the verdict in words, each followed by its command where it has one."""
     return tuple(line for a in report.verdict.actions for line in (fix(a), a.command) if line)
@@ -242,11 +247,12 @@ def record(gap: Gap, *, briefly: bool = False) -> str:
 def next_steps(report: Report) -> tuple[str, ...]:
     """Further steps of the lead finding, each once; beside actions, which are the advice, only its commands.
 
-    RUN in a command becomes the run.
+    Where nothing was recognised, the formats that are. RUN in a command becomes the run.
     """
     finding = lead(report)
     if finding is None:
-        return ("forensics formats",) if report.verdict.outcome is Outcome.CANNOT_SAY else ()
+        unread = report.verdict.outcome is Outcome.CANNOT_SAY and not report.coverage.signals
+        return ("forensics formats",) if unread else ()
     told = fixes(report)
     fresh = [step for step in finding.next if is_command(step) or not told]
     named = (re.sub(r"\bRUN\b", lambda _: shlex.quote(report.run), s) if is_command(s) else s for s in fresh)

@@ -143,7 +143,7 @@ def _head(report: Report, style: Style, room: _Room) -> Iterator[str]:
     verdict = report.verdict
     shape = f"  {verdict.shape.value}" if verdict.shape else ""
     yield f"{paint_outcome(verdict.outcome, style)}{shape}  {printable(report.run)}"
-    yield from style.field("", printable(verdict.headline), "bold", most=room.headline)
+    yield from style.field("", printable(say.headline(verdict)), "bold", most=room.headline)
     yield from _losses.field(_losses.words(report.coverage), style, room.lost)
     if where := say.onset(verdict.onset):
         yield from style.field("onset", where)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forensics.action import Action, Check, Gap, Restart, Setting
 from forensics.knowledge.causes import causes
-from forensics.model import Checkpoint, Evidence, Finding, Locator, Outcome, Report, Severity, Shape, Verdict
+from forensics.model import Checkpoint, Evidence, Finding, Locator, Outcome, Recorded, Report, Severity, Shape, Verdict
 from forensics.model import Confidence as Sure
 from forensics.report import _many, markdown, text
 from forensics.report.html import page
@@ -255,3 +255,17 @@ def test_a_clause_that_would_leave_half_of_the_room_empty_is_no_place_to_cut() -
 def test_a_colon_inside_of_a_place_ends_no_clause() -> None:
     (row,) = Style(width=60).field("why", "the last line of rank 3 is logs/rank3.log:1200 and more words", most=1)
     assert row.endswith("the last line of rank 3 is logs/rank3.log:1200 …")
+
+
+def test_below_the_word_of_its_outcome_a_headline_does_not_repeat_it(silent: Report) -> None:
+    said = "the records end at step 60, without an end marker"
+    shown = [*text.render(replace(silent, verdict=replace(silent.verdict, headline=f"Cannot say: {said}")))]
+    assert shown[:2] == ["CANNOT SAY  runs/c", f"            {said}"]
+
+
+@pytest.mark.parametrize("signals", [(), (Recorded("loss", "training loss", "m.csv", 60),)])
+def test_formats_are_a_next_step_only_where_nothing_was_recognised(
+    silent: Report, signals: tuple[Recorded, ...]
+) -> None:
+    shown = [*text.render(replace(silent, coverage=replace(silent.coverage, signals=signals)))]
+    assert ("more        forensics formats" in shown) == (not signals)
