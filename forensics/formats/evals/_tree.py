@@ -62,7 +62,7 @@ def scores_in(document: object) -> list[Scored]:
     bare = list(_walk(document, (), 0))[:_MOST]
     inside = {one.path[:end] for one in bare for end in range(len(one.path) + 1)}
     settings: dict[Path, dict[str, object]] = {}
-    return _told_apart([_with_settings(one, document, inside, settings) for one in bare])
+    return _told_apart(_by_split([_with_settings(one, document, inside, settings) for one in bare]))
 
 
 def _walk(node: object, path: Path, depth: int) -> Iterator[Scored]:
@@ -199,6 +199,26 @@ def _settings(cells: Mapping[str, object], at: Path, inside: set[Path]) -> Itera
             yield from flat(key, cast("dict[str, object]", cell))
         else:
             yield from flat("", {key: cell})
+
+
+#: The word of a split that a key of a score begins with: `val_accuracy`.
+_SPLIT = lazily(r"(?i)(val(?:id(?:ation)?)?|dev|eval(?:uation)?|test|train(?:ing)?|predict)[_/. -]")
+
+
+def _by_split(scores: list[Scored]) -> list[Scored]:
+    """The scores, with the splits that their keys name as tasks where nothing else tells two of them apart."""
+    words = [
+        "" if one.task else (told[1].lower() if (told := _SPLIT.match(str(one.path[-1]))) else "") for one in scores
+    ]
+    found: dict[tuple[Path, str], set[str]] = {}
+    for one, word in zip(scores, words, strict=True):
+        if not one.task:
+            found.setdefault((one.path[:-1], one.metric), set()).add(word)
+    apart = {key for key, names in found.items() if len(names) > 1 and "" not in names}
+    return [
+        replace(one, task=word) if word and (one.path[:-1], one.metric) in apart else one
+        for one, word in zip(scores, words, strict=True)
+    ]
 
 
 def _told_apart(scores: list[Scored]) -> list[Scored]:

@@ -46,7 +46,7 @@ _OF_HARNESS = ("versions", "configs", "n-shot", "higher_is_better", "group_subta
 _MAGIC = tuple(b'{%s"results"' % space for space in (b"", b"\n  ", b"\n    ", b"\n\t"))
 
 
-@ingester("eval_results", version=2, sniff=Sniff(glob=("*.json",), magic=_MAGIC), emits=("evals",))
+@ingester("eval_results", version=3, sniff=Sniff(glob=("*.json",), magic=_MAGIC), emits=("evals",))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one document of results; raises `NotMine` when it is no document of evaluation results."""
     head = opened.text_head(_HEAD)

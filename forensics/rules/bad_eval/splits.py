@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.analyses.evals.curves import eval_curves
+from forensics.analyses.evals.results import courses
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.joined.stores import counted
 from forensics.case.series import metric_names
@@ -15,7 +15,8 @@ from forensics.case.steps import at
 from forensics.knowledge.scores import counts_right, is_of_pairs
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import lazily
-from forensics.rules.kit import Findings, Run, Struct, number, onset_at, proof, rule
+from forensics.rules.bad_eval._results import result_evidence
+from forensics.rules.kit import Evidence, Findings, Onset, Run, Struct, number, onset_at, proof, rule
 
 _BETWEEN = lazily(r"[/_. -]+")
 
@@ -33,7 +34,7 @@ class Apart(Struct, frozen=True):
 
 @rule(
     "EVL029 test-unlike-validation",
-    "metrics",
+    "metrics evals",
     severity="warning",
     confidence="medium",
     cause="splits_disagree",
@@ -41,27 +42,36 @@ class Apart(Struct, frozen=True):
 )
 def splits_disagree(run: Run, cfg: Apart) -> Findings:
     """Find the last test score that lacks half of what the validation of the same name showed."""
-    named = (one for one in eval_curves(run) if _is_right(one.name) and stands_for("of_validation", one.name))
-    watched = {_rest(one.name): one for one in named}
+    tests = _tests(run)
+    watched = _watched(run, tests) if tests else {}
     if not watched or reinforced(run):
         return
-    tests = {_rest(row["name"]): row for row in _tests(run)}
     for what in sorted(watched.keys() & tests.keys()):
-        curve, row = watched[what], tests[what]
+        last, test = watched[what], tests[what]
         guess = 0.5 if is_of_pairs(what) else 0.0
-        last = curve.row(-1)
-        shown, tested = (_share(value, curve, row) - guess for value in (last["value"], row["value"]))
+        scale = 100.0 if max(last.most, test.most) > 1 else 1.0
+        shown, tested = (one.value / scale - guess for one in (last, test))
         if shown < cfg.above or tested > (1 - cfg.lacks) * shown:
             continue
         yield splits_disagree.finding(
-            f"{row['raw_name']} is {number(row['value'])}, and {last['raw_name']} {number(last['value'])}",
+            f"{test.name} is {number(test.value)}, and {last.name} {number(last.value)}",
             "of what the validation showed above a guess, the test lacks "
             + (f"{1 - tested / shown:.0%}" if tested > 0 else "all"),
-            proof(row, last, curve.row(0)),
-            onset_at(row),
-            numbers={"test": row["value"], "validation": last["value"]},
+            (*test.proof, *last.proof),
+            test.onset,
+            numbers={"test": test.value, "validation": last.value},
         )
         return
+
+
+class _Score(Struct, frozen=True):
+    """The last value of a score, the highest it ever had, and where it is written."""
+
+    name: str
+    value: float
+    most: float
+    proof: tuple[Evidence, ...]
+    onset: Onset = Onset()
 
 
 def _is_right(name: str) -> bool:
@@ -73,16 +83,44 @@ def _rest(name: str) -> str:
     return "_".join(filter(None, _BETWEEN.split(name.lower())[1:]))
 
 
-def _tests(run: Run) -> Sequence[Mapping[str, Any]]:
-    """The last finite value of each score of the test, the last attempt's."""
+def _watched(run: Run, tests: Mapping[str, _Score]) -> dict[str, _Score]:
+    """The score of the validation by the rest of its name, the logged one before that of a file of results.
+
+    What a trainer evaluates is the validation where it predicts a test beside.
+    """
+    predicts = any(stands_for("predicted", one.name) for one in tests.values())
+    found = {
+        _rest(name): one
+        for name, one in _results(run)
+        if stands_for("of_validation", name) or (predicts and stands_for("evaluated", name))
+    }
+    for curve in eval_curves(run):
+        if _is_right(curve.name) and stands_for("of_validation", curve.name):
+            last, most = curve.row(-1), float(curve.values.max())
+            found[_rest(curve.name)] = _Score(last["raw_name"], last["value"], most, proof(last, curve.row(0)))
+    return found
+
+
+def _tests(run: Run) -> dict[str, _Score]:
+    """The last finite score of each test by the rest of its name, the last attempt's, or that of a file of results."""
+    found = {_rest(name): one for name, one in _results(run) if stands_for("of_the_test", name)}
     names = metric_names(run)["name"].unique()
     wanted = [n for n in names.filter(names.str.contains(words_for("of_the_test"))).to_list() if _is_right(n)]
     if not wanted:
-        return ()
+        return found
     rows = counted(run, pl.col("name").is_in(wanted)).filter(pl.col("value_class") == "finite")
-    return rows.with_columns(at=at()).collect().sort("attempt", "seq").unique("name", keep="last").to_dicts()
+    last = rows.with_columns(at=at()).collect().sort("attempt", "seq").unique("name", keep="last")
+    logged = {
+        _rest(row["name"]): _Score(row["raw_name"], row["value"], row["value"], proof(row), onset_at(row))
+        for row in last.to_dicts()
+    }
+    return found | logged
 
 
-def _share(value: float, curve: EvalCurve, row: Mapping[str, Any]) -> float:
-    """A score as a share: both are percentages where either is."""
-    return value / (100.0 if max(float(curve.values.max()), row["value"]) > 1 else 1.0)
+def _results(run: Run) -> Iterator[tuple[str, _Score]]:
+    """Scores of files of results by split and metric, where the split is all that the file says of the task."""
+    for (task, metric, _), rows in courses(run).items():
+        name = f"{task}/{metric}"
+        if _is_right(name):
+            value = float(rows[-1]["value"])
+            yield name, _Score(name, value, value, (result_evidence(rows[-1]),), Onset(step=rows[-1]["step"]))

@@ -32,6 +32,22 @@ def test_one_accuracy_beside_its_settings(run: Run) -> None:
     assert (row["n"], json.loads(row["settings"])["chat_template"]) == (150, "none")
 
 
+@pytest.mark.parametrize(
+    ("keys", "tasks"),
+    [
+        (("val_accuracy", "test_accuracy"), ["val", "test"]),
+        (("eval_accuracy", "Predict_accuracy"), ["eval", "predict"]),
+        (("accuracy", "test_accuracy"), ["eval", "[1]"]),
+        (("val_accuracy", "test_f1"), ["eval", "eval"]),
+    ],
+)
+def test_splits_are_the_tasks_where_nothing_else_tells_scores_apart(
+    run: Run, keys: tuple[str, str], tasks: list[str]
+) -> None:
+    found = rows(run, "eval/results.json", {keys[0]: 0.9, keys[1]: 0.5, "n": 150})
+    assert [row["task"] for row in found] == tasks
+
+
 def test_a_list_of_tasks(run: Run) -> None:
     document = [{"task": "sums", "exact_match": 0.3, "shots": 5}, {"task": "tides", "acc": 0.7}]
     found = rows(run, "evals/iter_40.json", document)
