@@ -1,9 +1,9 @@
 """JSON records of metrics, each an object with a step: LLaMA-Factory, OpenMMLab, detectron2, RLlib, W&B, custom.
 
 They are lines, or one list, as `json.dump(trainer.state.log_history)` and custom loops write it, or one object with a
-list of each metric, as `json.dump(history.history)` does, perhaps below a key: `{"history": {"loss": […]}}`, or one of
-plots, as ClearML gives scalars. A list, an object of lists with steps or a loss, one below such a key and an object of
-plots may have any name.
+list of each metric, as `json.dump(history.history)` does, perhaps below a key: `{"history": {"loss": […]}}`, or one
+of plots, as ClearML gives scalars, or of iterations, as CatBoost does. A list, an object of lists with steps or a
+loss, one below such a key and an object of plots or of iterations may have any name.
 
 A number that was gathered over samples, `{"num": 64, "mean": 0.7, "std": 0.1}`, is its mean. NaN may stand as a bare
 literal or as a string. Nested objects are joined with `/`; a nested `config` becomes facts. A record that names a
@@ -28,6 +28,7 @@ from forensics.dialects import wraps
 from forensics.dialects.names import canonical
 from forensics.dialects.reader import Bounds, Reader
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester
+from forensics.formats.metrics._boosting import boosted_of, may_be_boosted
 from forensics.formats.metrics._plots import may_be_plots, plots_of
 from forensics.formats.rows.attempts import Attempts
 from forensics.formats.rows.axes import CONSTANTS, DATES, EPOCHS, RANKS, STEPS, TIMES
@@ -99,6 +100,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
     named = any(fnmatchcase(opened.source.path.rpartition("/")[2], glob) for glob in _GLOBS)
     columns = columns_of(document(opened, limits)) if may_be_columns(head) else None
     columns = plots_of(document(opened, limits)) if columns is None and may_be_plots(head) else columns
+    columns = boosted_of(document(opened, limits)) if columns is None and may_be_boosted(head) else columns
     if columns is None and (rows := _rows_of(head, opened, limits)) is not None:
         state = _read(rows, opened, MetricRows(out, limits), by_epoch=_sniff((row for _, row in rows), opened.budget))
         _own_words(document(opened, limits), out, limits)

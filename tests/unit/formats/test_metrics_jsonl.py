@@ -456,3 +456,27 @@ def test_a_trial_is_over_where_its_last_result_alone_is_done(
     data = "".join(line % (at, str(last if at == 3 else first).lower()) for at in (1, 2, 3))
     events = run(read, "result.json", data.encode()).table("events")
     assert ("finished-last-done" in events["code"].to_list()) == is_end if is_end else events.is_empty()
+
+
+def boosted(rows: str, metric: str = '"name": "Logloss"') -> bytes:
+    sets = '"learn_sets": ["learn"], "test_sets": ["test0", "test1"]'
+    return (
+        f'{{"meta": {{{sets}, "learn_metrics": [{{{metric}}}], "test_metrics": [{{{metric}}}, {{"name": "AUC"}}]}},\n'
+        f'"iterations": [{rows}]}}'
+    ).encode()
+
+
+def test_iterations_of_catboost_have_the_names_of_their_sets_and_metrics(run: Run) -> None:
+    rows = '{"learn": [0.5], "test0": [0.6, 0.7], "test1": [0.8], "iteration": 0, "passed_time": 1}'
+    wrote = run(read, "catboost_info/catboost_training.json", boosted(f'{rows}, {{"iteration": 1, "learn": [0.25]}}'))
+    assert wrote.table("metrics").select("step", "raw_name", "value", "line").rows() == [
+        *((0, name, value, 2) for name, value in (("Logloss", 0.5), ("test0/Logloss", 0.6), ("test0/AUC", 0.7))),
+        (0, "test1/Logloss", 0.8, 2),
+        (1, "Logloss", 0.25, 2),
+    ]
+
+
+@pytest.mark.parametrize("rows", ["", '{"learn": [0.5]}', "7"])
+def test_a_document_of_iterations_that_are_not_counted_is_left_to_others(rows: str, run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "catboost_info/catboost_training.json", boosted(rows))
