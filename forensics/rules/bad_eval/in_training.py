@@ -35,7 +35,8 @@ class ScoreFalls(Struct, frozen=True):
     """Thresholds of EVL022: evaluations, relative fall, last ones that must lie below, records, least percentage.
 
     `broken`: what is left of a score that breaks off; `stays`: evaluations at that level; `back`: the share of its way
-    that the training loss may lose meanwhile, which is noise of a few records.
+    that the training loss may lose meanwhile, which is noise of a few records. `gone`: what is left of the `last` ones
+    where a single evaluation at the end tells.
     """
 
     evaluations: int = 6
@@ -46,6 +47,7 @@ class ScoreFalls(Struct, frozen=True):
     broken: float = 0.5
     stays: int = 2
     back: float = 0.1
+    gone: float = 0.05
 
 
 @rule("EVL022 score-falls", "metrics", severity="warning", confidence="medium", cause="overfitting")
@@ -66,7 +68,8 @@ def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
         or any(_earned_more(one, c, best, cfg) for one in rewards)
     ]
     if not falls:
-        yield from _lost(run, cfg)
+        found = next(_lost(run, cfg), None) or next(_last_lost(run, cfg), None)
+        yield from filter(None, [found])
         return
     curve, best = min(falls, key=lambda pair: float(pair[0].values[-1] / pair[0].values[pair[1]]))
     best = _left(curve, best, cfg)
@@ -176,6 +179,29 @@ def _parts_of_training(run: Run) -> frozenset[tuple[str, ...]]:
     """The losses that a run logs of its training, by their names without the word that says so."""
     names = metric_names(run)["raw_name"].drop_nulls().unique().to_list()
     return frozenset(without_split(name) for name in names if stands_for("names_training", name) and is_of_loss(name))
+
+
+def _last_lost(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
+    """Scores of which next to nothing is left in the last evaluation, although the ones before it were steady."""
+    if reinforced(run) or watched_series(run).filter(pl.col("n_bad") > 0).height > 0:
+        return
+    for curve in (c for c in eval_curves(run) if c.higher and len(c.values) >= cfg.evaluations):
+        before, last = curve.values[-1 - cfg.last : -1], float(curve.values[-1])
+        is_steady = float(before.min()) >= cfg.broken * float(before.max()) > 0
+        if not is_steady or median_of(before) <= curve.values[0] or not 0 <= last <= cfg.gone * float(before.min()):
+            continue
+        end, known = curve.row(-1), curve.row(-2)
+        yield score_falls.finding(
+            f"{curve.name} fell from {known['value']:.4g} to {last:.4g} in the last evaluation",
+            f"the {cfg.last} evaluations before it are steady, and next to nothing is left of them",
+            proof(end, known),
+            Onset(step=end["at"], step_lo=known["at"]),
+            confidence="low",
+            cause="cause_not_recorded",
+            numbers={"best": known["value"], "last": last, "best_step": known["at"]},
+            next=(f"evaluate {nearest_words(run, end['at'])} once more, and the one before it with the same code",),
+        )
+        return
 
 
 def _as_score(curve: EvalCurve) -> EvalCurve:
