@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import polars as pl
+from itertools import groupby
 
-from forensics.case.joined.stores import counted
+from forensics.case.fold_counters import Counted, fold_counters
 from forensics.case.processes.attempts import attempts
-from forensics.case.series import metric_names
-from forensics.knowledge.vocabulary import stands_for
 from forensics.store.run import Run, derived
 
 
@@ -18,10 +16,10 @@ def has_folds(run: Run) -> bool:
     It may be printed with each record, behind those of its fold, or in a header above them, where the attempt before
     still runs: so the numbers are compared in the order of their lines.
     """
-    raw = metric_names(run)["raw_name"].drop_nulls().unique()
-    names = [name for name in raw if stands_for("counter_of_folds", name)]
-    if not names:
-        return False
-    rows = counted(run, pl.col("raw_name") == names[0]).sort("source", "seq").collect()
-    told = rows["value"].rle().struct.field("value").to_list()
-    return len(told) == len(attempts(run).every) > 1 and told == [told[0] + at for at in range(len(told))]
+    parts = len(attempts(run).every)
+    return parts > 1 and any(_goes_on(told, parts) for told in fold_counters(run).values())
+
+
+def _goes_on(told: Counted, parts: int) -> bool:
+    numbers = [number for number, _ in groupby(value for _, value in told)]
+    return numbers == [numbers[0] + at for at in range(parts)]

@@ -17,6 +17,7 @@ import polars as pl
 from msgspec import Struct, field
 
 from forensics.case.end_markers import ends_of
+from forensics.case.fold_counters import is_next_fold
 from forensics.case.joined.stores import kind_of, stores_of
 from forensics.case.processes.launches import launches
 from forensics.case.processes.lives import Boundary, Life, boundaries, is_new, lives, steps_of_copies, steps_of_launches
@@ -218,7 +219,9 @@ def _counts_anew(run: Run, inside: Mapping[str, Sequence[Start]], edges: Sequenc
         low, high = edge.before.seq_last, edge.after.seq_first
         own = silent.get(edge.after.source, ())
         begins = own[bisect_right(own, low, key=_seq) : bisect_right(own, high, key=_seq)]
-        if edge.kind in {"scratch", "stage"} and begins and not is_new(run, edge) and not _is_told(edge, inside):
+        if edge.kind not in {"scratch", "stage"} or not begins or is_next_fold(run, edge.after.source, low, high):
+            continue
+        if not is_new(run, edge) and not _is_told(edge, inside):
             anew.update(begins)
     return anew
 

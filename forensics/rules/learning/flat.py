@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from math import ceil, exp, floor, log
 
+import numpy as np
+
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured, number_of
@@ -25,6 +27,7 @@ from forensics.analyses.learning.still import has_idle_score
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending
+from forensics.case.folds import has_folds
 from forensics.knowledge.ranges import range_of
 from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, fact_evidence, number, proof, rule
@@ -108,11 +111,12 @@ def no_decrease(run: Run, cfg: Flat) -> Findings:
         improved(run, curve, 1) or scored_more(run)
     ):
         yield _no_decrease_finding(run, curve, trend, cfg)
-    elif (alone := _left_behind(known, cfg)) is not None:
+    elif (alone := _left_behind(run, known, cfg)) is not None:
         curve, trend, others = alone
+        fold = f"fold {curve.attempt + 1} of {len(others) + 1}"
+        where, near = (fold, "folds") if has_folds(run) else (curve.source, "files of like names")
         yield no_decrease.finding(
-            f"{curve.raw_name} of {curve.source} stays at {number(trend.last)}, and that of {len(others)} files of like"
-            " names fell",
+            f"{curve.raw_name} of {where} stays at {number(trend.last)}, and that of {len(others)} {near} fell",
             f"each of the others lost {1 - exp(-min(one.fall for one in others)):.0%} or more of that level",
             proof(curve.row(0), curve.row(-1)),
             severity="warning",
@@ -122,15 +126,15 @@ def no_decrease(run: Run, cfg: Flat) -> Findings:
         )
 
 
-def _left_behind(known: Sequence[tuple[Curve, Trend]], cfg: Flat) -> tuple[Curve, Trend, list[Trend]] | None:
-    """The first loss that stays where those of two or more files began whose names differ in their numbers alone."""
+def _left_behind(run: Run, known: Sequence[tuple[Curve, Trend]], cfg: Flat) -> tuple[Curve, Trend, list[Trend]] | None:
+    """The first loss that stays where those of two or more folds, or files whose names differ in numbers, began."""
     groups: dict[str, list[tuple[Curve, Trend]]] = {}
     for curve, trend in known:
-        if curve.rank is None and curve.attempt == 0:
+        if curve.rank is None and (curve.attempt == 0 or has_folds(run)):
             groups.setdefault(_NUMBERS.sub("#", curve.source), []).append((curve, trend))
     for group in groups.values():
         for curve, trend in group:
-            others = [one for other, one in group if other.source != curve.source]
+            others = [one for other, one in group if (other.source, other.attempt) != (curve.source, curve.attempt)]
             fell = all(one.fall >= cfg.others and abs(trend.last / one.first - 1) <= cfg.level for one in others)
             if len(others) > 1 and fell and is_flat(trend, cfg) and _would_show(trend, cfg):
                 return curve, trend, others
@@ -148,9 +152,15 @@ def _long(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> bool:
     first, last = curve.step(0), curve.step(-1)
     span = trend.records if first is None or last is None else last - first + 1
     reach = ending(run).reach
-    passes = reach.done if reach.unit == "epoch" and reach.done is not None else 0
+    passes = max(reach.done or 0 if reach.unit == "epoch" else 0, _epochs_of(curve))
     shown = max(span / cfg.steps, passes / cfg.epochs) >= 1 or has_idle_score(run, cfg.scores)
     return shown and from_the_start(curve) and trend.noise.sd_long < cfg.noise
+
+
+def _epochs_of(curve: Curve) -> float:
+    """How many epochs the records of a loss span; 0 where they print none."""
+    told = curve.epochs[np.isfinite(curve.epochs)]
+    return float(told.max() - told.min() + 1) if len(told) else 0.0
 
 
 def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:

@@ -65,3 +65,29 @@ def test_a_fold_that_diverged_is_a_failure_although_the_evaluation_of_the_others
             lines.append(f"Epoch {e:02d}/30  train_loss={loss:.4f}  val_loss={loss + 0.05:.4f}")
     (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
     assert (triage(tmp_path).verdict.outcome is Outcome.FAILED) is is_told
+
+
+@pytest.mark.parametrize(("learns_from", "is_told"), [(99, True), (6, False)])
+def test_a_fold_that_stays_where_the_others_began_has_not_learned(
+    tmp_path: Path, learns_from: int, is_told: bool
+) -> None:
+    lines: list[str] = []
+    for part in PARTS:
+        lines.append(f"----- Fold {part}/5 -----")
+        for e in range(1, 31):
+            late = e if part != 3 else max(0, e - learns_from)
+            loss = 0.693 * 0.93**late + e % 3 / 3000
+            lines.append(f"epoch {e:02d} train loss {loss:.4f} val loss {loss + 0.01:.4f}")
+        lines.append(f"fold {part} is over")
+    (tmp_path / "train.log").write_text("\n".join([*lines, "Training complete"]) + "\n")
+    told = [finding.title for finding in triage(tmp_path).findings if finding.rule.startswith("LRN005")]
+    assert [title.partition(" stays")[0] for title in told] == ["train_loss of fold 3 of 5"] * is_told
+
+
+@pytest.mark.parametrize(("word", "is_told"), [("epoch", True), ("step", False)])
+def test_a_loss_at_chance_for_fifty_epochs_has_not_learned_and_after_fifty_steps_may_yet(
+    tmp_path: Path, word: str, is_told: bool
+) -> None:
+    lines = [f"{word} {n:02d}  loss {2.3026 + n % 3 / 2000:.4f}  {12 + n % 2}s" for n in range(1, 51)]
+    (tmp_path / "train.log").write_text("\n".join([*lines, "Training complete"]) + "\n")
+    assert (triage(tmp_path).verdict.outcome is Outcome.SUSPECT) is is_told
