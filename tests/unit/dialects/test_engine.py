@@ -151,6 +151,8 @@ def test_a_count_that_only_grows_is_not_a_task_number() -> None:
     growing = pl.Series([f"{n}: loss 2.0" for n in range(5)])
     assert not prefixes.numbers_tasks(growing)
     assert prefixes.numbers_tasks(pl.Series(["0: a", "1: b", "0: c", "1: d"]))
+    assert not prefixes.numbers_tasks(pl.Series([f"[{n}] loss 2.0" for n in range(12000, 12050, 10)]))
+    assert prefixes.numbers_tasks(pl.Series(["[12345] a", "[12399] b", "[12345] c"]))
 
 
 def test_an_offset_moves_the_step_and_other_groups_stay_as_attributes() -> None:
