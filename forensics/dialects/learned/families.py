@@ -376,7 +376,20 @@ def finish(frame: pl.DataFrame, *, ahead: Collection[int] = ()) -> pl.DataFrame:
     at = pl.when(step.is_not_null()).then(epoch).forward_fill()
     of_its_epoch = pl.when(epoch < at).then(step.max().over("epoch"))
     nearest = pl.when(~is_ahead).then(step.forward_fill()) if ahead else step.forward_fill()
-    return frame.with_columns(step=pl.coalesce(step, of_its_epoch, nearest))
+    return frame.with_columns(step=pl.coalesce(step, *_in_its_name(frame), of_its_epoch, nearest))
+
+
+#: The number at the end of a file's name: `pop_2500.pt`.
+_NUMBERED = r"[-_=](\d{1,15})\.[A-Za-z]\w*$"
+
+
+def _in_its_name(frame: pl.DataFrame) -> list[pl.Expr]:
+    """The step in the name of a file, where it is between those of the records before and behind the save."""
+    if "path" not in frame.columns or not frame["path"].count():
+        return []
+    number, step = pl.col("path").str.extract(_NUMBERED).cast(pl.Int64, strict=False), pl.col("step")
+    behind = step.backward_fill().fill_null(step.max() + step.drop_nulls().diff().max())
+    return [pl.when(number.is_between(step.forward_fill(), behind)).then(number)]
 
 
 def _turns(batch: pl.Series) -> pl.Series:

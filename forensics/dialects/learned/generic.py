@@ -65,6 +65,8 @@ _SPEAKER = lazily(
 #: Words for a rank, and those for a process, which may count something else.
 _PROCESSES = words_before("process")
 _OWN = "|".join(sorted({"rank", *_PROCESSES}))
+#: A file of weights, before the number of a line.
+_WEIGHTS = lazily(r"\.(?:pth?|ckpt|safetensors|h5|keras|tar|npz|pkl)\b")
 #: The shortest of them: a line without one names no rank.
 _NAMED = sorted(word for word in {"rank", *_PROCESSES} if not any(other in word for other in _PROCESSES - {word}))
 #: The same as `_SPEAKER` anywhere in a line, where the numbers are the ranks'.
@@ -271,8 +273,8 @@ def _families(
         elif trusted:
             rest.append((signature, places, rows))
     for _, family, group in sorted(counters, key=itemgetter(0)):
-        if continues(*group[1:], heads):
-            rest.append(group)  # the second counter of one record
+        if continues(*group[1:], heads) or (heads and _counts_saves(family, told)):
+            rest.append(group)  # the second counter of one record, or one that names a file
         else:
             heads.append(group[1])
             told.append((family, group[1]))
@@ -285,6 +287,13 @@ def _families(
     for family, places in told:
         is_ahead = closes and not family.roles and is_closed(places, heads)
         yield replace(family, is_ahead=True) if is_ahead else family
+
+
+def _counts_saves(family: Family, told: Sequence[tuple[Family, object]]) -> bool:
+    """Whether lines name files of weights and count something else than the records: `saved pop_2500.pt | gen=12`."""
+    counted = {key for one, _ in told for key, role in one.roles.items() if role in {"step", "iter"}}
+    named = [c for c in family.columns if c.key in family.roles and c.key not in counted]
+    return bool(named) and all(_WEIGHTS.search(cell.before) for c in named for cell in c.cells)
 
 
 def _is_held_out(family: Family) -> bool:

@@ -249,3 +249,35 @@ def test_a_nan_between_two_words_is_the_value_of_the_first_where_numbers_alterna
         ("va", "0.000"),
     ]
     assert all(slot.text != "nan" for slot in slots("skipped 3 since nan in 12 layers"))
+
+
+def saves(lines: list[str]) -> list[int | None]:
+    dialect = learn(lines)
+    assert dialect is not None
+    return parse_text(dialect, "\n".join(lines) + "\n")["checkpoints"]["step"].to_list()
+
+
+@pytest.mark.parametrize("gap", [3, 60])
+def test_a_save_has_the_step_in_the_name_of_its_file_and_none_of_another_counter(gap: int) -> None:
+    lines = [f"[{50 * at:05d}] fit_loss: {3 / at + at % 2 / 9:.4f}  evals: {at * 640}" for at in range(1, 61)]
+    for turn, at in enumerate(range(20, 61, 20), 1):
+        lines.insert(at + turn - 1, f"saved pop_{50 * at + gap // 4}.pt | gen={turn}")
+    expected = [50 * at + gap // 4 for at in (20, 40, 60)]
+    assert saves(lines) == expected
+
+
+def test_a_number_in_the_name_of_a_file_far_from_the_records_is_no_step() -> None:
+    lines = [f"[{50 * at:05d}] fit_loss: {3 / at + at % 2 / 9:.4f}" for at in range(1, 61)]
+    lines.insert(20, "saved resnet_18.pt")
+    assert saves(lines) == [1000]
+
+
+def test_a_save_has_its_own_counter_where_the_records_count_the_same() -> None:
+    lines = [f"gen={at} best_loss: {3 / at + at % 2 / 9:.4f}" for at in range(1, 61)]
+    lines = [
+        text
+        for at, line in enumerate(lines, 1)
+        for text in (line, f"saved pop.pt | gen={at}")
+        if at % 9 == 0 or text == line
+    ]
+    assert saves(lines) == [9, 18, 27, 36, 45, 54]
