@@ -66,8 +66,13 @@ def understood(table: Packed) -> Packed:
         alone |= _of_splits(table, unknown)
     elif "loss" in told and "eval_loss" not in told:
         alone |= _held_out_beside(table, [raw for raw, name in alone.items() if name == "loss"], unknown)
-    if not {"loss", "eval_loss"} & (known | {*alone.values()}) and not any(map(_earns, known)):
-        alone |= _parts_of_both(table, unknown) or _by_its_course(table, [raw for raw in unknown if raw not in alone])
+    if not {"loss", "eval_loss"} & (known | {*alone.values()}) and not is_of_rewards(known, unknown):
+        rest = [raw for raw in unknown if raw not in alone]
+        bounds = [raw for raw in rest if stands_for("bound_of_evidence", raw)]
+        totals = [raw for raw in rest if stands_for("sum_of_parts", raw)]
+        rebuilt = [raw for raw in rest if stands_for("loss_of_reconstruction", raw)]
+        whole = _minimised(table, bounds) or _minimised(table, totals)
+        alone |= whole or _parts_of_both(table, rest) or _by_its_course(table, rest) or _minimised(table, rebuilt)
     alone |= _of_waits(table, unknown) if "step_time_s" not in known else {}
     memories = {raw: name for raw in unknown if (name := counted(raw)) is not None}
     shares = {raw: name for raw in unknown if (name := sized(raw)) is not None}
@@ -161,9 +166,19 @@ def _of_waits(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
     return {waits[0]: "data_time_s", steps[0]: "step_time_s"}
 
 
-def _earns(name: str) -> bool:
-    """Whether a run that logs this learns by rewards, or has losses of several networks."""
-    return any(stands_for(means, name) for means in ("of_reward", "of_reinforcement", "of_two_players"))
+def is_of_rewards(names: Iterable[str], raw_names: Iterable[str], *, returns: bool = True) -> bool:
+    """Whether names of metrics are those of a run that learns by rewards, or that has losses of several networks.
+
+    Beside what is rebuilt from a code, a KL is that of the code from its prior, and of no policy. `returns`: whether
+    the word alone says so.
+    """
+    rebuilds = any(
+        stands_for("bound_of_evidence", raw) or stands_for("loss_of_reconstruction", raw) for raw in raw_names
+    )
+    told = [name for name in names if not (rebuilds and stands_for("divergence_from_prior", name))]
+    if any(stands_for("of_reinforcement", name) or stands_for("of_two_players", name) for name in told):
+        return True
+    return returns and any(stands_for("of_reward", name) for name in told)
 
 
 def _by_its_course(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
@@ -180,6 +195,16 @@ def _by_its_course(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
         return {lost[0]: "loss"}  # parts of one that is not printed
     meant = wholes or falling
     return {meant[0]: "loss"} if len(meant) == 1 else {}
+
+
+def _minimised(table: Packed, named: Sequence[str]) -> dict[str, str]:
+    """Give a name that is alone the meaning of a loss, where its numbers fall and none is below 0.
+
+    A bound that is maximised is printed below 0: the reconstruction beside it then is the loss.
+    """
+    told = _finite(table, named[0]) if len(named) == 1 else []
+    is_one = told and min(told) >= 0 and not all(map(float.is_integer, told)) and falls(told)
+    return {named[0]: "loss"} if is_one else {}
 
 
 def _is_whole(every: Mapping[str, pl.Series], raw: str) -> bool:

@@ -8,6 +8,7 @@ import polars as pl
 from forensics.analyses.learning.lr_config import adapter_of
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.folds import has_folds
+from forensics.case.inferred import is_of_rewards
 from forensics.case.joined.stores import counted
 from forensics.case.regimes import named_regime
 from forensics.case.series import metric_names
@@ -24,9 +25,9 @@ _NOT_SAID = ("", "false", "0", "none", "null", "no", "scratch", "random")
 @derived
 def reinforced(run: Run) -> bool:
     """Whether the run logs rewards, or has two players: then its loss need not fall."""
-    names = metric_names(run)["name"]
-    found = {*having(names, words_for("of_reinforcement")), *having(names, words_for("of_two_players"))}
-    return any(not stands_for("of_preference", name) for name in found)
+    names = metric_names(run)
+    own = [name for name in names["name"].drop_nulls().unique() if not stands_for("of_preference", name)]
+    return is_of_rewards(own, names["raw_name"].drop_nulls().unique(), returns=False)
 
 
 @derived

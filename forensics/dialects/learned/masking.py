@@ -122,6 +122,9 @@ _GLOG = lazily(r"[IWEFD]\d{4} \d\d:\d\d:\d\d(?:\.\d+)? +\d+ [\w./<>-]+:\d+\]")
 _SPELLED = lazily(r"(?:nan|inf(?:inity)?)\.\d")
 _ANY_DIGIT = str.maketrans("123456789", "0" * 9)
 _STOP = frozenset(keys_of("word_beside_a_key"))
+#: What stands before a number that is added to the one before it, and before the sum of both; each may be named behind.
+_ADDED = lazily(r"\s*(?:\([^()]*\)\s*)?\+\s*")
+_EQUALS = lazily(r"\s*(?:\([^()]*\)\s*)?=\s*")
 
 
 #: A rate or a duration of steps or of what they work on, behind its number: `748,982 tok/s`, `410 ms/step`.
@@ -337,7 +340,24 @@ def _places(line: str) -> tuple[_Place, ...]:
         places.append(_Place(*number, tuple(pieces), slot, holds))
         ends.append(found.end())
         pieces = []
-    return _named_behind(line, places, ends)
+    return _named_behind(line, _summed(places), ends)
+
+
+def _summed(places: list[_Place]) -> list[_Place]:
+    """Give the name of a sum to the number behind its parts: `total = 0.8 + 1.3 + 0.5 = 2.6`."""
+    begins = 0
+    while begins < len(places):
+        ends = begins + 1
+        while ends < len(places) and _ADDED.fullmatch(places[ends].slot.before) is not None:
+            ends += 1
+        key = places[begins].slot.key
+        if key and begins + 1 < ends < len(places) and _EQUALS.fullmatch(places[ends].slot.before) is not None:
+            for at in range(begins, ends):
+                part = replace(places[at].slot, key=f"{key} part {at - begins + 1}")
+                places[at] = places[at]._replace(slot=part)
+            places[ends] = places[ends]._replace(slot=replace(places[ends].slot, key=key))
+        begins = ends
+    return places
 
 
 def _named_behind(line: str, places: list[_Place], ends: list[int]) -> tuple[_Place, ...]:

@@ -66,7 +66,8 @@ class Unused(Struct, frozen=True):
 @rule("LRN038 latent-unused", "metrics", severity="warning", confidence="medium", cause="latent_unused")
 def latent_unused(run: Run, cfg: Unused) -> Findings:
     """Find the first divergence from the prior that vanished beside a loss of reconstruction."""
-    rebuilt = {one["source"][0] for one in parts_of(run, holding(run, "loss_of_reconstruction"), cfg.records)}
+    meant = holding(run, "loss_of_reconstruction", "raw_name")
+    rebuilt = {one["source"][0] for one in parts_of(run, meant, cfg.records)}
     for part in parts_of(run, holding(run, "divergence_from_prior"), cfg.records) if rebuilt else ():
         values, count = part["value"].to_numpy(), max(1, int(cfg.end * part.height))
         bound = cfg.left * float(values.max())

@@ -341,3 +341,18 @@ def test_of_sets_named_by_their_place_the_first_is_trained_on_where_it_ends_lowe
 def test_sets_named_by_their_place_mean_nothing_in_a_few_records() -> None:
     assert placed(FALLS[:11], TURNS[:11]) == ["validation_0/logloss", "validation_1/logloss"]
     assert placed(FALLS[:12], TURNS[:12])[0] == "loss"
+
+
+def test_of_a_model_with_a_hidden_code_the_bound_that_falls_is_the_loss_and_else_what_is_rebuilt() -> None:
+    rec, kl = going(220, 60), going(1, 12)
+    bound = summed(rec, kl)
+    assert meant(ELBO=bound, recon=rec, KL=kl)["ELBO"] == "loss"
+    assert meant(ELBO=[-value for value in bound], recon=rec, KL=kl)["recon"] == "loss"
+    assert "loss" not in meant(ELBO=[-value for value in bound], recon=going(60, 90), KL=kl).values()
+
+
+def test_a_total_that_falls_is_the_loss_and_one_that_counts_is_none() -> None:
+    lr = [0.1] * 40
+    assert meant(total=going(2.6, 0.3), lr=lr)["total"] == "loss"
+    assert "loss" not in meant(total=[float(400 - at) for at in range(40)], lr=lr).values()
+    assert "loss" not in meant(total=going(2.6, 0.3), reward=going(1, 2)).values()

@@ -281,3 +281,16 @@ def test_a_save_has_its_own_counter_where_the_records_count_the_same() -> None:
         if at % 9 == 0 or text == line
     ]
     assert saves(lines) == [9, 18, 27, 36, 45, 54]
+
+
+@pytest.mark.parametrize(
+    ("line", "total"),
+    [
+        ("epoch 3/40 total = 0.860 + 1.311 + 0.500 = 2.671", "2.671"),
+        ("epoch 3/40 total 2.671 = 0.860 (cls) + 1.311 (box) + 0.500 (obj)", "2.671"),
+        ("epoch 3/40 total: 0.860 (cls) + nan (box) = nan", "nan"),
+        ("epoch 3/40 total = 0.860 lr = 0.1", "0.860"),
+    ],
+)
+def test_a_sum_has_the_number_behind_its_parts(line: str, total: str) -> None:
+    assert [slot.text for slot in slots(line) if slot.key == "total"] == [total]
