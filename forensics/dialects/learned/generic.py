@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain, pairwise
 from operator import itemgetter
@@ -95,6 +95,8 @@ _MIN_EVALUATIONS = 2
 _EXCERPT_LINES = 12
 _MAX_FAMILIES, _MAX_COLUMNS, _MAX_CHARS = 24, 48, 2000
 _MAX_HOMES = 64
+#: A rate that warms up and decays turns once, one of two cycles three times.
+_MOST_TURNS = 4
 #: Above each title there may be a time, a level and a module.
 _MAX_TITLE = 120
 _TITLES = ("title_of_evaluation", "title_of_training")
@@ -454,6 +456,8 @@ def _family(
     speaker = {c.key: "rank" for c in columns if _is_rank(c.key) and not c.optional and _speaks(c)}
     columns = [c for c in columns if c.key.lower() not in _RANKS or c.key in speaker]
     roles = roles_of([c for c in columns if c.key not in speaker])
+    if _is_search(columns, roles):
+        return None
     if not ranks and [*roles.values()] == ["step"]:
         counter = next(c for c in columns if c.key in roles)
         roles = (
@@ -471,6 +475,23 @@ def _family(
     if not metric and not (measured and moves):
         return Family(tuple(columns), roles | speaker, is_metric=False) if any(roles) and not measured else None
     return Family(tuple(columns), roles | speaker, is_metric=True)
+
+
+def _is_search(columns: Sequence[Column], roles: Mapping[str, str]) -> bool:
+    """Whether each line is the result of a training of its own: trials count, and a setting goes back and forth.
+
+    What one training has of a schedule turns once or twice.
+    """
+    counters = [c for c in columns if c.key in roles and stands_for("counter_of_trials", last_word(c.key))]
+    settings = [c for c in columns if stands_for("setting_of_a_trial", c.key)]
+    measures = any(names_a_metric(c.key) for c in columns if c not in settings)
+    return bool(counters) and measures and any(_turns(c.values) > _MOST_TURNS for c in settings)
+
+
+def _turns(values: Sequence[float]) -> int:
+    """How often numbers that rose fall next, or rise after they fell."""
+    moves = [b > a for a, b in pairwise(values) if a != b]
+    return sum(a != b for a, b in pairwise(moves))
 
 
 def _speaks(column: Column) -> bool:

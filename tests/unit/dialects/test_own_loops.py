@@ -294,3 +294,19 @@ def test_a_save_has_its_own_counter_where_the_records_count_the_same() -> None:
 )
 def test_a_sum_has_the_number_behind_its_parts(line: str, total: str) -> None:
     assert [slot.text for slot in slots(line) if slot.key == "total"] == [total]
+
+
+@pytest.mark.parametrize(
+    "form", ["[trial {n}/60] lr={lr:g} wd={wd:g} -> val_loss {v:.4f} (31s)", "run {n} | bs {b} | f1 {v:.3f}"]
+)
+def test_results_of_a_search_are_no_course_of_one_training(form: str) -> None:
+    every = [
+        form.format(n=n, lr=10 ** -(n % 5), wd=n % 3 / 100, b=16 << n % 4, v=0.3 + n % 7 / 20) for n in range(1, 61)
+    ]
+    assert told(every) == {}
+
+
+def test_a_search_whose_rate_only_decays_is_a_training() -> None:
+    every = [f"run {n} lr={0.1 * 0.9**n:g} loss {2.5 / n + n % 3 / 50:.4f}" for n in range(1, 61)]
+    assert told(every)["loss"] == (60, 1, 60)
+    assert told([line.replace("run", "step").replace("lr=0", f"lr={at % 2}") for at, line in enumerate(every)])["loss"]
