@@ -1,9 +1,9 @@
 """Tables of metrics as delimited text: with a step, epoch or loss in the first line, or a first column that counts.
 
 Lightning's `metrics.csv`, YOLO's `results.csv`, `progress.csv` and `progress.txt` of reinforcement learning. An empty
-cell was not logged; `nan` is a NaN. A column whose first number has a unit (`4100MB`) has it in each cell. A header
-that comes again begins a new table. Where the table counts in epochs only, the epoch is the step, because it is the
-file's own axis. Columns under `config/` are facts.
+cell was not logged; `nan` is a NaN. A line that begins with `#` and is no header is a comment. A column whose first
+number has a unit (`4100MB`) has it in each cell. A header that comes again begins a new table. Where the table counts
+in epochs only, the epoch is the step, because it is the file's own axis. Columns under `config/` are facts.
 """
 
 from __future__ import annotations
@@ -158,6 +158,8 @@ def _one(row: Row, state: _State, out: Out) -> None:
         return
     if again is not None:
         state.header = state.header if again.names == state.header.names else again
+    elif _is_comment(row.cells):
+        return
     elif wrong := refused(row, len(state.header.names), out):
         state.lost_bytes += wrong
     else:
@@ -178,6 +180,10 @@ def _many(stretch: Stretch, delimiter: str, least_lines: int, state: _State, out
         else:
             for row in part.rows(delimiter):
                 _one(row, state, out)
+
+
+def _is_comment(cells: Sequence[str]) -> bool:
+    return bool(cells) and cells[0].lstrip().startswith("#")
 
 
 def _first(cells: list[str]) -> str:
@@ -227,6 +233,8 @@ def _header(cells: list[str], axis: tuple[int, int | None] | None = None) -> _He
 
 def _sniff(opened: Opened) -> tuple[str, _Header]:
     delimiter, rows = first_rows(opened, _SAMPLE_ROWS + 1)
+    while len(rows) > 1 and _is_comment(rows[0]) and _header(rows[0]) is None:
+        rows = rows[1:]
     header = (_header(rows[0], _axis(rows[1:])) or _uncounted(rows)) if rows else None
     if header is None:
         raise NotMine("the first line names no step and no epoch")

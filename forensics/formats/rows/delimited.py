@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -163,12 +163,24 @@ def delimiter_of(header: bytes) -> str:
     return max(_DELIMITERS, key=text.count)
 
 
+def _delimiter(lines: Iterable[bytes]) -> str:
+    """The delimiter of the first line, or of the first behind comments: the last of these may be the header."""
+    last = b""
+    for line in lines:
+        own = delimiter_of(line)
+        if not line.lstrip().startswith(b"#"):
+            named = delimiter_of(last)
+            return named if last.count(named.encode()) == line.count(named.encode()) > 0 else own
+        last = line
+    return delimiter_of(last)
+
+
 def first_rows(opened: Opened, count: int) -> tuple[str, list[list[str]]]:
     """The delimiter, and the cells of up to `count` rows of the head, blank ones left out."""
     head = opened.text_head(_HEAD_BYTES)
     if head.count(b"\n") < 2:
         head = opened.text_head(DEFAULT.line_bytes)
-    delimiter = next((delimiter_of(line) for line in head.split(b"\n") if line.strip()), ",")
+    delimiter = _delimiter(line for line in head.split(b"\n") if line.strip())
     # what follows the last newline is a line, too, be it empty: a quote above may reach into it
     lines = _Lines(iter([Block(head + b"\n", 0, 1)]))
     return delimiter, [row.cells for row in islice(_rows(lines, delimiter, None), count)]

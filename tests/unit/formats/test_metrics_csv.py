@@ -246,3 +246,20 @@ def test_a_name_that_says_so_itself_gets_no_second_word_of_its_data(run: Run) ->
 def test_a_column_of_other_words_is_no_split(run: Run) -> None:
     wrote = run(read, "m.csv", b"step,phase,loss\n1,warmup,2.5\n2,train,2.0\n3,val,1.5\n")
     assert wrote.points("loss") == [(1, 2.5), (2, 2.0), (3, 1.5)]
+
+
+@pytest.mark.parametrize("rows", [3, 900])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("above", [["# run by: anna, seed 7, lr 1,5"], ["# abalone", "#", "# tanh, mse"], []])
+@pytest.mark.parametrize("mark", ["", "# "])
+def test_comments_above_a_header_are_no_rows(mark: str, above: list[str], delimiter: str, rows: int, run: Run) -> None:
+    lines = [f"{n}{delimiter}{1 + n / 8}{delimiter}0.1" for n in range(1, rows + 1)]
+    data = "\n".join([*above, f"{mark}step{delimiter}loss{delimiter}lr", *lines, "# stopped by hand", ""])
+    wrote = run(read, "m.csv", data.encode())
+    assert [step for step, _ in wrote.points("loss")] == [*range(1, rows + 1)]
+    assert wrote.issues == []
+
+
+def test_a_comment_alone_is_no_header(run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "m.csv", b"# step by step, a loss\n# nothing else, here\n")
