@@ -183,7 +183,14 @@ def _earns_alike(series: RlSeries, cfg: Unmoved) -> bool:
     """Whether noise leaves no room for a gain or a loss of any use; zero is a reward that was not met yet."""
     gain = gain_of(series)
     size = median(series.finite["value"].abs())
-    return gain is not None and abs(gain[0]) + _SURE * gain[1] < cfg.gain * size
+    return gain is not None and abs(gain[0]) + _SURE * gain[1] < cfg.gain * size and not _is_at_most(series)
+
+
+def _is_at_most(series: RlSeries) -> bool:
+    """Whether most records earn the same, and none earns more: it may be all that the task pays."""
+    values = series.finite["value"]
+    most = values.max()
+    return isinstance(most, float) and most > 0 and 2 * int((values == most).sum()) > values.len()
 
 
 #: Standard errors that a gain may be larger than measured.
