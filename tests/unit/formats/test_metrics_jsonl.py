@@ -46,6 +46,10 @@ def test_thousands_of_images_are_a_step(key: str, steps: list[int], run: Run) ->
     [
         (b'{"status": "completed", "steps": 2}', ("finished-last-status", "last_line")),
         (b'{"status": "running", "steps": 2}', ("last_line",)),
+        (b'{"kind": "end", "status": "ok", "updates": 2}', ("finished-last-status", "last_line")),
+        (b'{"type": "run_end", "steps": 2}', ("finished-last-status", "last_line")),
+        (b'{"kind": "end", "status": "failed"}', ("last_line",)),
+        (b'{"kind": "end", "rc": 3}', ("last_line",)),
         (b'{"step": 3, "loss": 0.2, "status": "completed"}', ()),  # a record of metrics as the others
         (b'{"total": 2}', ()),
     ],
