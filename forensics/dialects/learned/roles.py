@@ -59,7 +59,7 @@ def roles_of(columns: Sequence[Column]) -> dict[str, str]:
             break
     if same is not None and not same.role and (epoch is not None or roles):
         roles[same.key] = "epoch"
-    counts_epochs = same is not None and {*roles.values()} == {"epoch"}
+    counts_epochs = same is not None and {*roles.values()} <= {"epoch"}
     if same is not None and counts_epochs and (around := _around(same, columns)) is not None:
         roles |= {around.key: "epoch", same.key: "iter"}
     is_finer = same is not None and len({*same.values}) < len(same.values)

@@ -310,3 +310,9 @@ def test_a_search_whose_rate_only_decays_is_a_training() -> None:
     every = [f"run {n} lr={0.1 * 0.9**n:g} loss {2.5 / n + n % 3 / 50:.4f}" for n in range(1, 61)]
     assert told(every)["loss"] == (60, 1, 60)
     assert told([line.replace("run", "step").replace("lr=0", f"lr={at % 2}") for at, line in enumerate(every)])["loss"]
+
+
+@pytest.mark.parametrize("epochs", [3, 12])
+def test_epochs_that_begin_anew_with_each_task_count_on_whatever_their_number(epochs: int) -> None:
+    lines = [f"task {t} ep {e}: ce {2.1 * exp(-e) + 0.15 + t / 90:.4f}" for t in range(8) for e in range(1, epochs + 1)]
+    assert metrics(lines)["step"].unique().sort().to_list() == [*range(1, 8 * epochs + 1)]
