@@ -17,6 +17,7 @@ import polars as pl
 
 from forensics.analyses.pace.average import is_of_times, is_running_average, undone, undone_quantum
 from forensics.analyses.pace.bars import bars
+from forensics.analyses.pace.left import of_each_step
 from forensics.analyses.pace.names import PaceName, pace_of
 from forensics.analyses.pace.parts import seconds_of_parts
 from forensics.analyses.pace.pauses import Flags, Steps, spikes
@@ -24,6 +25,7 @@ from forensics.analyses.pace.steady import resolution
 from forensics.analyses.pace.work import per_work, work_of
 from forensics.analyses.traces.steps import timed_steps
 from forensics.case.checkpoints import known
+from forensics.case.endings import ending
 from forensics.case.processes.attempts import attempts
 from forensics.case.series import chosen, holding, index_of, keys_of, metric_rows, standing_in
 from forensics.case.steps import first_of_each, only, ordered, where
@@ -36,6 +38,7 @@ from forensics.store.run import Run, derived
 _WALL = PaceName("wall", "step", 1.0, 99)
 _PARTS = PaceName("parts", "step", 1.0, 98)
 _BAR = PaceName("time", "step", 1.0, 150)  # behind every name, and every average that was taken apart
+_LEFT = PaceName("time", "step", 1.0, 155)  # as a bar, and no time that was measured
 _TRACE = PaceName("time", "step", 1.0, 160)  # behind these too: a trace is of few steps, and of a run that was watched
 _UNNAMED = {"wall": "the time between records", "parts": "the sum of the parts of a step"}
 #: A difference of so many ticks is right to 2.5, 6, 12 and 25 %; where fewer records are left than beside it the next
@@ -136,6 +139,7 @@ def clocks(run: Run) -> tuple[Clock, ...]:
         *named,
         *_part_clocks(run, {(c.source, c.attempt, c.rank) for c in named}),
         *_bar_clocks(run),
+        *_left_clocks(run),
         *_trace_clocks(run),
         *walls,
     ]
@@ -196,6 +200,20 @@ def _part_clocks(run: Run, timed: AbstractSet[_Place]) -> Iterator[Clock]:
             whole = whole.filter(pl.col("len") == len(own)).drop("len").sort("at")
             if whole.height and (clock := _clock_of(whole, _PARTS, place, index_of(run).table)) is not None:
                 yield replace(clock, notes=(*clock.notes, "the sum of the parts of a step"))
+
+
+def _left_clocks(run: Run) -> Iterator[Clock]:
+    """Clocks of the time until the last step, where the plan of the run is one of steps."""
+    reach = ending(run).reach
+    if reach.plan is None or reach.unit != "step":
+        return
+    to_come = holding(run, "time_to_come", "raw_name") & pl.col("name").str.ends_with("_seconds")
+    for place, rows in _by_place(run, to_come):
+        told = of_each_step(first_of_each(rows, "at"), reach.plan)
+        clock = None if told is None else _clock_of(told[0], _LEFT, place, index_of(run).table)
+        if told is not None and clock is not None:
+            notes = (*clock.notes, "the time until the last step, over the steps that are left")
+            yield replace(clock, quantum=max(clock.quantum, told[1]), notes=notes)
 
 
 def _by_place(run: Run, own: pl.Expr) -> Iterator[tuple[_Place, pl.DataFrame]]:

@@ -388,7 +388,7 @@ def _signature(row: tuple[Slot, ...]) -> tuple[str, ...]:
     out: list[str] = []
     for i, slot in enumerate(row):
         over = i + 1 < len(row) and row[i + 1].over
-        if slot.key and (not _is_junk(slot.key) or _is_speaker(slot)):
+        if slot.key and (not _is_junk(slot.key) or _is_speaker(slot) or _is_to_come(slot)):
             out.append(slot.key + _OVER * over)
         elif over and _OVER not in out:
             out.append(_OVER)
@@ -408,6 +408,11 @@ def _is_code(line: str) -> bool:
 @lru_cache(maxsize=1024)
 def _is_junk(key: str) -> bool:
     return _JUNK.search(key) is not None
+
+
+def _is_to_come(slot: Slot) -> bool:
+    """Whether a number is the time until the end."""
+    return stands_for("time_to_come", slot.key) and (slot.is_time or slot.is_clocked)
 
 
 def _is_speaker(slot: Slot) -> bool:

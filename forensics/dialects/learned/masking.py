@@ -238,8 +238,9 @@ def _is_site(line: str, found: re.Match[str]) -> bool:
 
 
 def _is_duration(text: str, before: str) -> bool:
-    """Whether a clock shows how long something took: `time: 0:06:23`, and no time of day or of what is left."""
-    return re.fullmatch(CLOCKED, text) is not None and is_duration(key_of(before))
+    """Whether a clock shows how long something took or will take: `time: 0:06:23`, `eta 1:20:33`; no time of day."""
+    key = key_of(before)
+    return re.fullmatch(CLOCKED, text) is not None and (is_duration(key) or stands_for("time_to_come", key))
 
 
 def _is_counter(line: str, place: _Place) -> bool:
