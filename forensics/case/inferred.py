@@ -239,9 +239,12 @@ def _is_lost(values: pl.Series) -> bool:
 
 
 def _trains(values: pl.Series) -> bool:
-    """Whether numbers go to half of their first ones or less, and up and down on the way, as no schedule does."""
+    """Whether numbers go to half of their first ones or less, and up and down on the way, as no schedule does.
+
+    Numbers that are all whole count something, such as games that were lost.
+    """
     told = values.filter(values.is_finite()).to_list()
-    if len(told) < _LEAST_COURSE or min(told) < 0:
+    if len(told) < _LEAST_COURSE or min(told) < 0 or all(value == int(value) for value in told):
         return False
     first, last = told[: max(_FIRST, len(told) // 20)], told[-(len(told) // 3) :]
     return 2 * median_of(last) <= median_of(first) and is_anew([-value for value in told])

@@ -135,11 +135,6 @@ def boundaries(run: Run) -> tuple[Boundary, ...]:
     return tuple(replace(edge, kind="stage") if _has_finished(ends, edge) else edge for edge in found)
 
 
-def restarts(run: Run) -> tuple[Boundary, ...]:
-    """List the restarts of what had not finished."""
-    return tuple(edge for edge in boundaries(run) if edge.kind != "stage")
-
-
 def _has_reached(run: Run, life: Life, after: Life) -> bool:
     """Whether a life reached the end of the steps that it counted against a plan, before the one after it began.
 

@@ -10,7 +10,8 @@ import polars as pl
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.first_data import Alike, first_data_again
 from forensics.analyses.resume.levels import levels
-from forensics.case.processes.lives import Boundary, restarts, rows_of
+from forensics.case.folds import restarts
+from forensics.case.processes.lives import Boundary, rows_of
 from forensics.rules.kit import Confidence, Finding, Findings, Run, Struct, proof, rule
 from forensics.rules.resume._compare import begun, evidence_of, loaded, onset
 

@@ -8,7 +8,8 @@ import polars as pl
 
 from forensics.analyses.resume.around import Around, around, mean_error, paired
 from forensics.analyses.resume.levels import initial
-from forensics.case.processes.lives import Boundary, restarts
+from forensics.case.folds import restarts
+from forensics.case.processes.lives import Boundary
 from forensics.knowledge.paths import whose
 from forensics.rules.kit import Finding, Findings, Run, Struct, rule
 from forensics.rules.resume._compare import evidence_of, onset

@@ -7,8 +7,9 @@ import polars as pl
 from forensics.analyses.resume.around import Around, around, paired
 from forensics.case.checkpoints import known
 from forensics.case.end_markers import marks_of
+from forensics.case.folds import restarts
 from forensics.case.joined.stores import kind_of
-from forensics.case.processes.lives import Boundary, Life, boundaries, lives, restarts, rows_of
+from forensics.case.processes.lives import Boundary, Life, boundaries, lives, rows_of
 from forensics.case.rank_spans import ranks_text
 from forensics.case.series import metric_rows
 from forensics.rules.kit import (

@@ -9,7 +9,8 @@ from forensics.analyses.learning.lr_schedule import Again, begins_again
 from forensics.analyses.resume.around import Around, around
 from forensics.analyses.resume.levels import Levels, levels
 from forensics.case.checkpoints import known
-from forensics.case.processes.lives import Boundary, restarts
+from forensics.case.folds import restarts
+from forensics.case.processes.lives import Boundary
 from forensics.rules.kit import Finding, Findings, Row, Run, Struct, checkpoint_evidence, proof, rule
 from forensics.rules.resume._compare import evidence_of, loaded_step, onset
 

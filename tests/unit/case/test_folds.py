@@ -91,3 +91,16 @@ def test_a_loss_at_chance_for_fifty_epochs_has_not_learned_and_after_fifty_steps
     lines = [f"{word} {n:02d}  loss {2.3026 + n % 3 / 2000:.4f}  {12 + n % 2}s" for n in range(1, 51)]
     (tmp_path / "train.log").write_text("\n".join([*lines, "Training complete"]) + "\n")
     assert (triage(tmp_path).verdict.outcome is Outcome.SUSPECT) is is_told
+
+
+@pytest.mark.parametrize(
+    ("numbers", "is_told"),
+    [([1, 2, 3, 1, 2, 3], True), ([0, 1, 0, 1], True), ([1, 2, 3, 1, 3, 2], False), ([1] * 4, False)],
+)
+def test_a_loop_around_the_folds_begins_their_numbers_anew(tmp_path: Path, numbers: list[int], is_told: bool) -> None:
+    lines: list[str] = []
+    for number in numbers:
+        lines.append(f"== FOLD {number} ==")
+        lines += [f"Epoch {e:02d}/12  train_loss={0.7 - e / 30 + number / 1000:.4f}" for e in EPOCHS]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    assert has_folds(open_run(tmp_path).run) is is_told

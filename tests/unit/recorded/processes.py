@@ -11,8 +11,9 @@ from typing import Any
 
 import polars as pl
 
+from forensics.case.folds import restarts
 from forensics.case.processes.attempts import Attempts, attempts, of_judged
-from forensics.case.processes.lives import Boundary, boundaries, is_new, lives, restarts
+from forensics.case.processes.lives import Boundary, boundaries, is_new, lives
 from forensics.case.processes.starts import Start, openings, starts
 from forensics.case.runs import parts
 from forensics.store.run import Run, run_of
