@@ -178,7 +178,8 @@ class Traceback(Struct):
 
 
 def _innermost(stack: Sequence[str]) -> str:
-    return orjson.dumps(stack[: -_STACK - 1 : -1]).decode() if len(stack) > 1 else ""
+    calls = [call.encode("utf-8", "replace").decode() for call in stack[: -_STACK - 1 : -1]]
+    return orjson.dumps(calls).decode() if len(calls) > 1 else ""
 
 
 def _body(line: str, lead: re.Pattern[str] | None, words: re.Pattern[str]) -> tuple[str, int | None, int]:

@@ -18,7 +18,7 @@ ValueError: shard 7 is empty
 
 
 def tracebacks(text: str, *, piece: int | None = None) -> list[dict[str, object]]:
-    data = text.encode()
+    data = text.encode("utf-8", "surrogateescape")
     reader = Reader((), Bounds())
     tables = []
     at = line = 0
@@ -364,3 +364,11 @@ def test_what_the_program_logged_as_an_error_just_above_is_kept(above: str, far:
 )
 def test_a_line_above_that_says_no_more_is_not_kept(above: str) -> None:
     assert "said" not in tracebacks(above + PLAIN)[-1]
+
+
+def test_a_path_that_is_no_text_is_kept_as_far_as_it_is() -> None:
+    (found,) = tracebacks(PLAIN.replace("/opt/toy", "/opt/\udcd3\udcc3"))
+    assert (found["exc"], found["stack"]) == (
+        "ValueError",
+        '["/opt/??/loop.py:12 in loop","/opt/??/train.py:40 in main"]',
+    )
