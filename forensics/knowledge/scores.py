@@ -50,7 +50,7 @@ def direction(name: str) -> bool | None:
 
 def counts_right(name: str) -> bool:
     """Whether a logged metric is the share of samples that are right, in percent or not."""
-    return _word("share").search(name) is not None
+    return direction(name) is True and _word("share").search(name) is not None
 
 
 def is_of_overlap(metric: str) -> bool:

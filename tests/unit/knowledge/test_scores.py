@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forensics.knowledge.scores import direction, is_higher_better, is_of_loss, is_share, metric_of
+from forensics.knowledge.scores import counts_right, direction, is_higher_better, is_of_loss, is_share, metric_of
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,11 @@ def test_a_key_of_a_result_names_a_task_and_a_metric_or_is_none(key: str, found:
 )
 def test_a_word_of_a_logged_name_tells_which_way_it_is_better(name: str, higher: bool | None) -> None:
     assert direction(name) is higher
+
+
+@pytest.mark.parametrize(("name", "is_share"), [("val top1_acc", True), ("val top1_err", False), ("top5_error", False)])
+def test_the_share_that_is_wrong_counts_nothing_right(name: str, is_share: bool) -> None:
+    assert counts_right(name) is is_share
 
 
 def test_a_whole_name_alone_decides_for_a_key_of_a_result() -> None:
