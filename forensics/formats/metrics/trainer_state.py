@@ -27,13 +27,16 @@ _PROGRESS = ("global_step", "max_steps", "epoch", "num_train_epochs", "best_metr
 _CONFIG = ("logging_steps", "save_steps", "eval_steps", "train_batch_size", "num_input_tokens_seen")
 _TEXT = ("best_model_checkpoint",)
 _LIST = "log_history"
+#: The name that the trainer gives the file. Under another one the list is looked for in so many bytes: the keys before
+#: it, in the order of the alphabet, are few.
+_NAME, _HEAD_BYTES = "trainer_state", 4096
 
 
-@ingester(
-    "trainer_state", version=2, sniff=Sniff(glob=("*trainer_state*.json",)), emits=("metrics", "facts", "checkpoints")
-)
+@ingester("trainer_state", version=3, sniff=Sniff(glob=("*.json",)), emits=("metrics", "facts", "checkpoints"))
 def read(opened: Opened, out: Out, limits: Limits) -> None:
-    """Read one state file; raises `NotMine` when there is no `log_history` in it."""
+    """Read one state file, under any name; raises `NotMine` when there is no `log_history` in it, near its begin."""
+    if _NAME not in opened.source.path and b'"log_history"' not in opened.text_head(_HEAD_BYTES):
+        raise NotMine("no log_history")
     data = document(opened, limits)
     if b'"log_history"' not in data:
         raise NotMine("no log_history")

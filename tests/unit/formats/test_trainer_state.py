@@ -75,6 +75,13 @@ def test_a_record_without_a_step_is_kept_with_none(run: Run) -> None:
     assert rows == [(None, 1.5, "finite"), (2, None, "null")]
 
 
+def test_a_state_that_was_saved_under_another_name_is_read(run: Run) -> None:
+    data = b'{"epoch": 1.0, "global_step": 3, "log_history": [{"loss": 1.5, "step": 3}]}'
+    assert run(read, "run7_logs.json", data).table("metrics")["value"].to_list() == [1.5]
+    with pytest.raises(NotMine):
+        run(read, "run7_logs.json", b'{"notes": "' + b"x" * 5000 + b'", "log_history": [{"loss": 1.5, "step": 3}]}')
+
+
 @pytest.mark.parametrize("data", [b"{}", b"[1]", b"text", b'{"log_history": 3}'])
 def test_other_content_is_left_to_others(data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
