@@ -10,6 +10,7 @@ from forensics.analyses.pace.account import COARSE, Gravity, Paced, gravest, pac
 from forensics.analyses.pace.change import Change
 from forensics.analyses.pace.parts import Rise, data_rise
 from forensics.analyses.traces.gpu_clocks import SAME_ONSET_NS
+from forensics.case.endings import ending
 from forensics.declared import Fields
 from forensics.registry import Rule
 from forensics.rules.kit import (
@@ -210,9 +211,16 @@ def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
         yield _of(step_time_ramp, one, change, title, severity=grave, numbers=numbers, next=("forensics memory RUN",))
 
 
+#: A run that came to its end has lost nothing worth a look where its stalls took less than this share of its time: as
+#: little of a step is no stall at all.
+_LITTLE = 0.05
+
+
 @rule("SLO030 stalls-more-frequent", "metrics checkpoints progress spans events")
 def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
     """Find the clock whose stalls add most."""
+    end = ending(run)
+    is_over = end.success is not None or end.reach.is_reached
     for one, change in filter(None, [gravest(run, cfg, "stalls", "pauses")]):
         added = change.ratio - 1
         words = f"pauses begin, one every {change.period} steps," if change.period else "slow steps come more often"
@@ -221,7 +229,7 @@ def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
             one,
             change,
             f"from step {one.at(change.first)} on, {words} and add {100 * added:.0f} % of time",
-            severity=severity_of(one, change, cfg),
+            severity=Severity.INFO if is_over and one.lost(change) < _LITTLE else severity_of(one, change, cfg),
             cause="recompiles" if recompiling(run) else "periodic_pauses" if change.period else "stalls",
             numbers={"added": added, "z": change.z, "lost": one.lost(change), "period_steps": change.period},
         )

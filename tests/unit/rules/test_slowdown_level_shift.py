@@ -36,7 +36,9 @@ def clock_run(paces: Sequence[float], *, every: int = 10, evals: Sequence[int] =
     return run_of("run", {"metrics": pl.DataFrame([*clock, *rows])})
 
 
-def printed_run(name: str, values: Sequence[float], saves: Sequence[int] = (), **others: Sequence[float]) -> Run:
+def printed_run(
+    name: str, values: Sequence[float], saves: Sequence[int] = (), end: str = "", **others: Sequence[float]
+) -> Run:
     rows = [
         {"source": "run.log", "seq": i, "step": i, "name": key, "raw_name": key, "value": value}
         for key, series in {name: values, **others}.items()
@@ -44,6 +46,9 @@ def printed_run(name: str, values: Sequence[float], saves: Sequence[int] = (), *
     ]
     kept = [{"source": "run.log", "seq": 0, "step": step, "kind": "saved", "path": f"step_{step}"} for step in saves]
     tables = {"metrics": pl.DataFrame(rows)} | ({"checkpoints": pl.DataFrame(kept)} if kept else {})
+    if end:
+        last = {"source": "run.log", "seq": len(values), "line": len(values) + 1, "code": end, "text": end}
+        tables["events"] = pl.DataFrame([last])
     return run_of("run", tables)
 
 
@@ -349,6 +354,14 @@ def test_pauses_at_saves_that_were_free_before_are_pauses_that_begin() -> None:
     pauses = [0.30 if at > 60 and at % 10 == 2 else 0.05 for at in range(160)]
     [hit] = found(printed_run("step_time", pauses, saves=range(21, 160, 20)))
     assert (hit.rule, hit.onset.step) == ("SLO030", 62)
+
+
+@pytest.mark.parametrize(
+    ("end", "since", "is_told"), [("success", 1140, False), ("", 1140, True), ("success", 900, True)]
+)
+def test_pauses_that_cost_little_of_a_run_that_came_to_its_end_are_a_note(end: str, since: int, is_told: bool) -> None:
+    times = [t + (0.15 if i >= since and i % 4 == 2 else 0.0) for i, t in enumerate(noisy(1200, 0.1, 8))]
+    assert bool(found(printed_run("step_time", times, end=end))) is is_told
 
 
 def test_pauses_at_saves_from_the_first_one_on_are_what_a_save_costs() -> None:
