@@ -207,6 +207,8 @@ _FREQUENT, _SEVERE = 3, 2.5
 _FAR_OUT, _LAST = 100.0, 5
 #: A severe one that holds the loss up for this share of all records has cost as much of the run.
 _COSTLY = 0.2
+#: A spike of which no record reaches this share of the first loss, of a loss that was minimised to nearly nothing.
+_SLIGHT = 1e-3
 
 
 def _spikes_of(run: Run, loss: Loss) -> tuple[Spike, ...]:
@@ -237,6 +239,11 @@ def _lasting(curve: Curve, spike: Spike) -> Finding:
     )
 
 
+def _is_slight(curve: Curve, spike: Spike) -> bool:
+    top = float(curve.values[spike.index : spike.recovered].max())
+    return top <= _SLIGHT * median_of(curve.values[:_LAST])
+
+
 @rule("LRN003 loss-spike-recovered", "metrics facts", config=Limits)
 def loss_spike(run: Run) -> Findings:
     """Note the spikes of the curve that has most of them."""
@@ -254,9 +261,9 @@ def loss_spike(run: Run) -> Findings:
     back = worst.recovered
     name = curve.raw_name
     many = f"{len(spikes)} spikes of {name}, the highest" if len(spikes) > 1 else f"a spike of {name}"
-    major = [spike for spike in spikes if spike.peak >= _MAJOR]
+    major = [spike for spike in spikes if spike.peak >= _MAJOR and not _is_slight(curve, spike)]
     cause, shared = common_cause(run, curve, major) if len(major) >= _FREQUENT else ("", "")
-    severe = [spike for spike in spikes if spike.peak >= _SEVERE]
+    severe = [spike for spike in major if spike.peak >= _SEVERE]
     longest = max(((spike.recovered or len(curve)) - spike.index for spike in severe), default=0)
     rise = sum(log(spike.peak) for spike in severe)
     warns = bool(cause) or rise >= _FREQUENT * log(_SEVERE) or longest >= _COSTLY * len(curve)

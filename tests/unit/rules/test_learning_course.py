@@ -69,6 +69,15 @@ def test_a_spike_that_lasts_three_records_is_noted_with_its_height() -> None:
     assert float(hit.numbers["peak"]) == pytest.approx(2.5, rel=0.1)
 
 
+@pytest.mark.parametrize(("floor", "severity"), [(1e-6, Severity.INFO), (1e-3, Severity.WARNING)])
+def test_spikes_of_a_loss_that_was_minimised_to_nearly_nothing_are_a_note(floor: float, severity: Severity) -> None:
+    loss = noisy(np.maximum(np.exp(-np.arange(400) / 9), floor), 0.05)
+    loss[250:253] *= 7
+    loss[320:323] *= 5
+    (hit,) = said("LRN003", run_with(loss=loss))
+    assert (hit.severity, hit.numbers["spikes"]) == (severity, 2)
+
+
 def test_a_step_of_the_level_is_a_shift_and_no_spike_and_no_divergence() -> None:
     loss = FALLING.copy()
     loss[150:] *= 1.15
