@@ -18,6 +18,8 @@ from forensics.store.run import run_of
         ("data_time_s", "iter_time", None),
         ("my_iter_time", "iter_time", "time"),
         ("loss", None, None),
+        ("utt/s", "utt_s", "rate"),
+        ("task/s", "task_s", None),  # of a bar that evaluations draw
     ],
 )
 def test_a_printed_name_counts_where_the_canonical_one_means_nothing_else(
