@@ -52,7 +52,7 @@ def understood(table: Packed) -> Packed:
     translated = pl.col("name").map_elements(_words_of, pl.String) == english
     bare = table.names.filter((pl.col("name") == pl.col("raw_name")) | as_printed | translated)
     unknown = bare["raw_name"].unique(maintain_order=True).to_list()
-    losses = _losses(known, unknown)
+    losses = [raw for raw in _losses(known, unknown) if len(raw) > 1 or not _are_whole(_finite(table, raw))]
     held_out = [raw for raw in losses if stands_for("held_out_word", raw)]
     meant = {
         "loss": [raw for raw in losses if raw not in held_out],
@@ -244,10 +244,15 @@ def _trains(values: pl.Series) -> bool:
     Numbers that are all whole count something, such as games that were lost.
     """
     told = values.filter(values.is_finite()).to_list()
-    if len(told) < _LEAST_COURSE or min(told) < 0 or all(value == int(value) for value in told):
+    if len(told) < _LEAST_COURSE or min(told) < 0 or _are_whole(told):
         return False
     first, last = told[: max(_FIRST, len(told) // 20)], told[-(len(told) // 3) :]
     return 2 * median_of(last) <= median_of(first) and is_anew([-value for value in told])
+
+
+def _are_whole(values: Sequence[float]) -> bool:
+    """Whether no number of many has a fraction: a count, or a letter of a text with digits behind it."""
+    return len(values) >= _LEAST_COURSE and all(value.is_integer() for value in values)
 
 
 def _losses(known: set[str], unknown: list[str]) -> list[str]:

@@ -135,8 +135,9 @@ def test_the_only_number_that_falls_as_a_loss_does_is_the_loss(beside: list[floa
         ("val_Fehlerquadrat", JITTERS),
         ("feature_norm", JITTERS),
         ("games_lost", [float(round(9 * one)) for one in JITTERS]),
+        ("L", [float(round(9 * one)) for one in JITTERS]),
     ],
-    ids=["a schedule", "rises", "held out", "a norm", "a count"],
+    ids=["a schedule", "rises", "held out", "a norm", "a count", "a letter"],
 )
 def test_what_falls_without_jitter_or_rises_or_is_no_objective_is_no_loss(name: str, values: list[float]) -> None:
     assert keys_of(made(*[name] * 20, values=values))["name"][0] == name
