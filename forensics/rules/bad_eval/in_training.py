@@ -163,13 +163,14 @@ def _lost(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
             continue
         top, start = curve.row(fall.peak), curve.row(fall.onset)
         level = median_of(curve.values[fall.onset :])
+        is_part = not curve.higher and stands_for("part_of_loss", curve.name)  # the others are parts, and no tasks
         yield score_falls.finding(
             f"{curve.name} {'fell' if curve.higher else 'rose'} from {top['value']:.4g} to {level:.4g}"
             f" from {at_step(start['at'])} on, and stays there",
-            f"what it {'had gained' if fall.rose else 'knew'} is lost, and nothing of the last fifth comes back",
+            f"what it {'had gained' if fall.rose or is_part else 'knew'} is lost, and nothing of the last fifth comes back",
             proof(start, top, curve.row(-1)),
             Onset(step=start["at"], step_lo=curve.row(max(0, fall.onset - 1))["at"]),
-            cause="forgetting" if is_traded or not fall.rose else "cause_not_recorded",
+            cause="overfitting" if is_part else "forgetting" if is_traded or not fall.rose else "cause_not_recorded",
             numbers={"best": top["value"], "last": level, "best_step": top["at"]},
         )
         return

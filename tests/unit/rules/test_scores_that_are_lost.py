@@ -122,6 +122,7 @@ def course(name: str, first: float, best: float, last: float, *more: str) -> lis
         ("val_loss_en", (1.9, 1.9, 3.8), ("val_loss_de",), "forgetting"),
         ("val_loss_en", (1.9, 1.9, 3.8), (), None),  # nothing was learned instead
         ("val_loss_en", (1.9, 1.9, 2.2), ("val_loss_de",), None),
+        ("val/obj_loss", (1.9, 1.9, 3.8), ("val/cls_loss",), "overfitting"),  # two parts of one loss
     ],
 )
 def test_a_cost_that_an_evaluation_measured_is_lost_as_a_score_is(
