@@ -8,6 +8,7 @@ import polars as pl
 
 from forensics.analyses.nan.origin import JudgedCheckpoint, origin
 from forensics.case.checkpoints import fates, known
+from forensics.knowledge.causes import is_kind
 from forensics.knowledge.doing import is_unsaved
 from forensics.model import Checkpoint, Onset, Shape
 from forensics.store.run import Run
@@ -19,15 +20,17 @@ _HARMLESS = (None, Shape.BAD_EVAL)
 def last_clean(run: Run, shape: Shape | None, onset: Onset, cause: str | None = None) -> Checkpoint | None:
     """Give the last whole checkpoint before a failure; None where there is none, or where the run need not go back.
 
-    A NaN has its own judgement (`nan-origin`). Wrong learning is in every checkpoint from its onset on; a crash, a hang
-    or a stop is in none, so the last one serves, but for one that a rank was still writing.
+    A NaN has its own judgement (`nan-origin`). Wrong learning is in every checkpoint from its onset on; a crash, a
+    hang, a stop or a count that began anew is in none, so the last one serves, but for one that a rank was still
+    writing.
     """
     if shape in _HARMLESS:
         return None
     if shape is Shape.NAN:
         return origin(run).last_clean_checkpoint
     usable = fates(known(run)).filter(pl.col("state").is_null())
-    if onset.step is not None and (shape is Shape.LEARNING or is_unsaved(cause or "")):
+    is_touched = shape is Shape.LEARNING and not is_kind(cause or "", "of_counts")
+    if onset.step is not None and (is_touched or is_unsaved(cause or "")):
         usable = usable.filter(pl.col("step") < onset.step)
     return Checkpoint(int(usable["step"][-1]), usable["path"][-1]) if usable.height else None
 

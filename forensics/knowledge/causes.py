@@ -6,8 +6,8 @@ order, `source`, `is_known`, false where it says that nothing is known, and `kin
 where its shape does not say that: `limit` (the time that was given is over), `after_end` (training had finished),
 `ending` (the program was about to end by itself),
 `general` (a word for any failure of its shape, whatever its reason), `host_memory` (the memory of the host, and not of
-a device), `no_room` (what a write gives to memory whose backing file has no room) or `damaged` (a file of weights that
-cannot be read: the one that the process says it loads).
+a device), `no_room` (what a write gives to memory whose backing file has no room), `of_counts` (a count is wrong, and
+the weights are sound) or `damaged` (a file of weights that cannot be read: the one that the process says it loads).
 `nature` says whether it comes again (`restarts`), where its shape does not say that.
 `why` and `actions` may be left out where an error line of that cause says it.
 

@@ -167,7 +167,8 @@ def _lost(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
         yield score_falls.finding(
             f"{curve.name} {'fell' if curve.higher else 'rose'} from {top['value']:.4g} to {level:.4g}"
             f" from {at_step(start['at'])} on, and stays there",
-            f"what it {'had gained' if fall.rose or is_part else 'knew'} is lost, and nothing of the last fifth comes back",
+            f"what it {'had gained' if fall.rose or is_part else 'knew'} is lost, and nothing of the last fifth comes"
+            " back",
             proof(start, top, curve.row(-1)),
             Onset(step=start["at"], step_lo=curve.row(max(0, fall.onset - 1))["at"]),
             cause="overfitting" if is_part else "forgetting" if is_traded or not fall.rose else "cause_not_recorded",

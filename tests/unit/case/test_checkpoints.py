@@ -109,6 +109,9 @@ def test_wrong_learning_is_in_the_checkpoint_of_its_onset_and_in_later_ones(onse
     assert (None if found is None else found.step) == clean
     assert why_none(run, Shape.LEARNING) == "step 50 was saved after the first bad one"
     assert (why_none(run, Shape.BAD_EVAL), why_none(run, None)) == ("", "")
+    counted = last_clean(run, Shape.LEARNING, Onset(step=onset), "steps_count_anew")
+    assert counted is not None
+    assert counted.step == 50
 
 
 @pytest.mark.parametrize(("steps", "at"), [(5, [5, 10, 15]), (4, [1, 2, 3])])
