@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from forensics.case.fold_counters import Counted, fold_counters
 from forensics.case.processes.attempts import attempts
+from forensics.case.processes.fold_counters import Counted, fold_counters
 from forensics.case.processes.lives import Boundary, boundaries
 from forensics.store.run import Run, derived
 

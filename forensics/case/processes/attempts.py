@@ -17,8 +17,8 @@ import polars as pl
 from msgspec import Struct, field
 
 from forensics.case.end_markers import ends_of
-from forensics.case.fold_counters import is_next_fold
 from forensics.case.joined.stores import kind_of, stores_of
+from forensics.case.processes.fold_counters import is_next_fold
 from forensics.case.processes.launches import launches
 from forensics.case.processes.lives import Boundary, Life, boundaries, is_new, lives, steps_of_copies, steps_of_launches
 from forensics.case.processes.starts import Start, is_failure, is_last_word, openings, starts
