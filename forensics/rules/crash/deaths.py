@@ -28,7 +28,7 @@ _LOCAL_RANK = lazily(r"\blocal_rank: (\d{1,6})\b")
 _OF_COMMAND = lazily(r"--local[_-]rank[=', ]{1,4}(\d{1,6})\b.{0,400}exits with return code")
 
 
-@rule("CRH002 signal-death", "events metrics", severity="error", confidence="medium")
+@rule("CRH002 signal-death", "events facts metrics", severity="error", confidence="medium")
 def signal_death(run: Run) -> Findings:
     """Find the first process that died of a signal."""
     found = in_order(f for f in standing(run) if death_of(f.code, f.cause))
