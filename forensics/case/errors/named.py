@@ -63,9 +63,13 @@ def rank_at(run: Run, peer: str) -> int | None:
 @derived
 def _addresses(run: Run) -> Mapping[str, int]:
     rows = run.scan("events").filter(pl.col("code").is_in(telling("joining"))).select("text", "rank").collect()
-    uses = ((_USES.search(text or ""), rank, text or "") for text, rank in rows.iter_rows())
-    told = ((hit[1], ranks_named(run).get(_printed_by(text), rank)) for hit, rank, text in uses if hit is not None)
-    return _certain((address, rank) for address, rank in told if rank is not None)
+    known, found = ranks_named(run), list[tuple[str, int]]()
+    for text, rank in rows.iter_rows():
+        hit = _USES.search(text or "")
+        own: int | None = rank if rank is not None else known.get(_printed_by(text or ""))
+        if hit is not None and own is not None:
+            found.append((hit[1], own))
+    return _certain(found)
 
 
 def ranks_on(run: Run, node: str) -> tuple[int, ...]:

@@ -56,8 +56,8 @@ def _placed(found: Sequence[Failure], *, one_host: bool) -> Failure:
     block = next((f for f in reversed(same) if f.rank is not None and _BLOCK.match(f.quote)), None)
     if block is not None:
         return block
-    told = ((f, _LOCAL_RANK.search(f.quote) or (one_host and _OF_COMMAND.search(f.quote))) for f in same)
-    named = (replace(f, rank=int(hit[1])) if f.rank is None and hit else f for f, hit in told)
+    told = ((f, _LOCAL_RANK.search(f.quote) or (_OF_COMMAND.search(f.quote) if one_host else None)) for f in same)
+    named = (replace(f, rank=int(hit[1])) if f.rank is None and hit is not None else f for f, hit in told)
     return next((f for f in named if f.rank is not None), found[0])
 
 

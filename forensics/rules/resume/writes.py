@@ -6,7 +6,7 @@ import polars as pl
 
 from forensics.case.errors.kinds import attributes
 from forensics.knowledge.errors import telling
-from forensics.rules.kit import Findings, Onset, Run, event_evidence, rule, times
+from forensics.rules.kit import Findings, Onset, Row, Run, event_evidence, rule, times
 
 
 @rule(
@@ -21,7 +21,7 @@ def not_written(run: Run) -> Findings:
     failed = pl.col("code").is_in(telling("save_failed"))
     rows = run.scan("events").filter(failed).sort("source", "line", "seq").collect()
     saved = run.scan("checkpoints").select("source", "line", "step").drop_nulls().collect().rows()
-    lost = []
+    lost: list[tuple[Row, int | None]] = []
     for row in rows.iter_rows(named=True):
         step = int(attributes(row["attrs"]).get("step", row["step"] if row["step"] is not None else -1))
         again = ((row["source"], step) == (source, at) and line > (row["line"] or 0) for source, line, at in saved)
