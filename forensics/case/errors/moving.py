@@ -14,9 +14,10 @@ _A_FILE = lazily(r"\w[\\/]\w|\.\w{2,8}\b['\":, ]")
 
 
 def moves(run: Run, source: str, line: int | None) -> bool:
-    """Whether the exception at a line is of a class of the library that raised it, of which nothing else is known, and
-    an earlier attempt ended in the same class with other words.
-    """  # noqa: D205 - one sentence over two lines
+    """Whether an earlier attempt ended in the same class with other words as the exception at a line.
+
+    Only a class of the library that raised it, of which nothing else is known, is asked for.
+    """
     every, tried = [f for f in failures(run) if f.exception and f.line is not None], attempts(run)
     last = next((f for f in every if (f.source, f.line) == (source, line) and _is_of_a_library(f)), None)
     return last is not None and any(

@@ -18,9 +18,7 @@ Counted = Sequence[tuple[int, float]]
 
 @derived
 def fold_counters(run: Run) -> Mapping[tuple[str, str], Counted]:
-    """Give what is counted as folds, by source and name, whatever the case of its letters: a header and a result are
-    of one fold.
-    """  # noqa: D205 - one sentence over two lines
+    """Give what is counted as folds, by source and name in small letters: a header and a result are of one fold."""
     raw = metric_names(run)["raw_name"].drop_nulls().unique()
     names = [name for name in raw if stands_for("counter_of_folds", name)]
     if not names:
