@@ -85,7 +85,7 @@ def _by_series(run: Run, cfg: ScaleLimits) -> Collapse | None:
     for _, own in rows.group_by("source", "attempt", "rank", maintain_order=True):
         last = own["attempt"][0] == rows.filter(pl.col("source") == own["source"][0])["attempt"].max()
         found = _fall(own, cfg) if last else None
-        if found is not None and not _learns_on(run, found[0]):
+        if found is not None and not (own["value"][0] <= cfg.floor and _learns_on(run, found[0])):
             first, end, words = found
             return Collapse(first["at"], words, _both(metric_evidence, first, end))
     return None

@@ -38,14 +38,19 @@ def test_skips_belong_together_within_the_share_of_skips_that_is_too_many() -> N
 
 
 @pytest.mark.parametrize(
-    ("loss", "collapsed"),
-    [(lambda at: 9 * 0.96**at, False), (lambda at: 9.0 - 0.01 * at, True), (lambda at: 9 * 0.96 ** min(at, 62), True)],
-    ids=["learns on", "falls by less than a tenth", "stays"],
+    ("top", "loss", "collapsed"),
+    [
+        (1.0, lambda at: 9 * 0.96**at, False),
+        (1.0, lambda at: 9.0 - 0.01 * at, True),
+        (1.0, lambda at: 9 * 0.96 ** min(at, 62), True),
+        (64.0, lambda at: 9 * 0.96**at, True),
+    ],
+    ids=["learns on", "falls by less than a tenth", "stays", "from above the floor"],
 )
-def test_a_scale_is_no_collapse_where_the_loss_goes_on_falling(
-    loss: Callable[[int], float], *, collapsed: bool, tmp_path: Path
+def test_a_scale_that_is_low_from_the_start_is_no_collapse_where_the_loss_goes_on_falling(
+    top: float, loss: Callable[[int], float], *, collapsed: bool, tmp_path: Path
 ) -> None:
-    rows = [(at, loss(at), 0.0625 / 2 ** max(0, min(at - 60, 6))) for at in range(1, 76)]
+    rows = [(at, loss(at), top / 2 ** max(0, min(at - 60, 6))) for at in range(1, 76)]
     lines = [
         f"| epoch 001: {at:6d} / 900 loss={x:.3f}, num_updates={at}, loss_scale={scale:g}" for at, x, scale in rows
     ]
