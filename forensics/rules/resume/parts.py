@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forensics.case.checkpoints import known, lacking
+from forensics.case.endings import ending
 from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, rule
 
 
@@ -29,12 +30,15 @@ def lacks_parts(run: Run) -> Findings:
         )
         return
     if saved.height and saved["complete"][-1] is False:
-        last = saved.row(-1, named=True)
+        last, reach = saved.row(-1, named=True), ending(run).reach
+        # the run went past it and reached its plan: only a resume from there would miss it
+        is_past = reach.is_reached and reach.unit == "step" and (reach.done or 0) > (last["step"] or 0)
         yield lacks_parts.finding(
             f"the save of {last['path'] or 'the newest checkpoint'} did not end",
             "the folder still has the name of one that is being written, lacks the file that is written last, or holds"
             " a file that was cut",
             (Evidence(last["source"], Locator(), "of a save that did not end", step=last["step"]),),
             Onset(step=last["step"]),
+            severity="info" if is_past else "warning",
             confidence="medium",
         )
