@@ -29,9 +29,11 @@ _SIZE = lazily(r"world[_ ]?size|n_?ranks|num_processes", re.IGNORECASE)
 
 @derived
 def world(run: Run) -> frozenset[int]:
-    """List every rank of the job: those that left something, be it an empty file, those of whose end a launcher tells,
-    and those that a group or a message counts in.
-    """  # noqa: D205 - one sentence over two lines
+    """List every rank of the job.
+
+    Those that left something, be it an empty file, those of whose end a launcher tells, and those that a group or a
+    message counts in.
+    """
     empty = run.scan("sources").filter((pl.col("size") == 0) & pl.col("rank").is_not_null()).select("rank").collect()
     found: set[int] = {*empty["rank"].to_list(), *exits(run).by_rank}
     for table in ("events", "metrics", "collectives", "stack_frames"):

@@ -71,9 +71,10 @@ def _failed_before(run: Run, verdict: Verdict) -> bool:
 
 
 def _nature(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> str:
-    """The nature of the cause of a run that got further; of an exception of which only its class is known, whether it
-    comes at another place and with other words each time.
-    """  # noqa: D205 - one sentence over two lines
+    """Give the nature of the cause of a run that got further.
+
+    An exception of which only its class is known is moving where it comes at another place, with other words each time.
+    """
     known = _known_nature(verdict)
     proof = findings[verdict.lead].evidence[0] if verdict.lead is not None and known == "program" else None
     chance = proof is not None and moves(run, proof.source, proof.locator.line)

@@ -94,9 +94,10 @@ def _verdict(outcome: Outcome, judged: Sequence[Finding], findings: Sequence[Fin
 
 
 def _onset(cause: Finding, others: Iterable[Finding]) -> Onset:
-    """The onset of the cause; where it knows no step, that of what has the same cause, or of which it says who did it,
-    and of no other rank.
-    """  # noqa: D205 - one sentence over two lines
+    """Give the onset of the cause.
+
+    Where it knows no step, it is that of what has the same cause, or of which it says who did it, and of no other rank.
+    """
     if cause.onset.step is not None or not cause.cause:
         return cause.onset
     same = (f for f in others if (f.cause == cause.cause and explains(cause, f)) or names_who(cause, f))

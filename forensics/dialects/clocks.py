@@ -80,9 +80,11 @@ def calendar_of(year: int, parts: Sequence[tuple[int, bytes]], sample: Sequence[
 
 
 def _short_s(lines: Sequence[str]) -> int:
-    """How many seconds are one of the second number of times of two: 1 where they begin near zero, and so count from
-    the start, 60 where they are of a day; 0 where they fall, or are too few.
-    """  # noqa: D205 - one sentence over two lines
+    """Give the seconds in the second number of times of two numbers, as `9:05`.
+
+    It is 1 where they begin near zero, and so count from the start, 60 where they are of a day; 0 where they fall, or
+    are too few.
+    """
     hits = (form.pattern.search(line[:_LINE_CHARS]) for line in lines for form in SHORT)
     told = [int(first) * 60 + int(second) for hit in hits if hit for first, second in [hit[1].split(":")]]
     if len(told) < _FEWEST or told != sorted(told) or told[0] == told[-1]:

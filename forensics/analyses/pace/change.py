@@ -211,9 +211,10 @@ def _exactly(series: Steady, found: Levels, part: int) -> int:
 
 
 def _partly(series: Steady, found: Levels, part: int, cut: int) -> int:
-    """The record before a cut, where records are of several steps and that one is partly slow: the steps before it are
-    fast ones, those after it slow, and one record holds both.
-    """  # noqa: D205 - one sentence over two lines
+    """Give the record before a cut where records are of several steps and that one is partly slow.
+
+    The steps before it are fast ones, those after it slow, and one record holds both.
+    """
     before, rise = found.means[part - 1], found.means[part] - found.means[part - 1]
     over = series.logs[cut - 1] - before
     several = cut > 1 and series.steps[cut - 1] - series.steps[cut - 2] > 1

@@ -16,9 +16,11 @@ from forensics.store.run import Run
 
 
 class Around(Struct, frozen=True):
-    """One printed metric around a restart: `before` the step where the new life begins, `replaced` from there on in the
-    old life, and `after` in the new one. All are metric rows with `at`, in order.
-    """  # noqa: D205 - one sentence over two lines
+    """One printed metric around a restart, as metric rows with `at`, in order.
+
+    `before` are those before the step where the new life begins, `replaced` those from there on in the old life, and
+    `after` those in the new one.
+    """
 
     before: pl.DataFrame
     replaced: pl.DataFrame

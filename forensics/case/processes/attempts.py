@@ -186,9 +186,10 @@ def attempts(run: Run) -> Attempts:
 
 
 def of_judged(run: Run) -> Run:
-    """Give the run as if only the attempt that is judged, and later ones, had written: rules that tell the first find
-    of a run then tell theirs.
-    """  # noqa: D205 - one sentence over two lines
+    """Give the run as if only the attempt that is judged, and later ones, had written.
+
+    Rules that tell the first find of a run then tell theirs.
+    """
     own = {table: judged_rows(run, rows) if table in _PLACED else rows for table, rows in run.frames.items()}
     return replace(run, frames=own, held={})
 

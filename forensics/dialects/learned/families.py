@@ -206,9 +206,10 @@ def _named(column: Column, before: str) -> Name:
 
 
 def players_of(keys: Sequence[str]) -> Mapping[str, Name]:
-    """Two losses that one line calls by their letters: of a discriminator and a generator, `dl=0.7 gl=1.2`, or of
-    training and validation, `tl 0.7 vl 0.8`.
-    """  # noqa: D205 - one sentence over two lines
+    """Give what two losses mean that one line calls by their letters.
+
+    They are of a discriminator and a generator, `dl=0.7 gl=1.2`, or of training and validation, `tl 0.7 vl 0.8`.
+    """
     players = _pair_of(keys_of("two_players"), keys, ("d_loss", "g_loss"))
     return players | _pair_of(keys_of("two_splits"), keys, ("loss", "eval_loss"))
 
