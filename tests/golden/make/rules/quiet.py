@@ -13,12 +13,14 @@ _SAVED = "{clock} | INFO | saved checkpoint to out/step_{step}.pt (step {step})"
 
 
 def runs() -> Iterator[Made]:
-    """Held-out sets, networks in pairs, policies that play, checkpoints that are old or in part, and a CPU."""
+    """Held-out sets, networks in pairs, policies, checkpoints that are old, in part or unwritten, and signed losses."""
     yield from _held_out()
     yield from _pairs()
     yield from _policies()
     yield from _saved()
     yield from _devices()
+    yield from _signed()
+    yield from _unwritten()
 
 
 def _wrong(cause: str, onset: int | None = None, within: int = 1, shape: str = "learning") -> Label:
@@ -130,3 +132,24 @@ def _devices() -> Iterator[Made]:
     )
     log = run_log({"loss": falling(120)})
     yield Made("healthy-on-the-cpu-unasked", {"train.log": lines(start(), said, log, done(120))}, Label("healthy"))
+
+
+def _signed() -> Iterator[Made]:
+    learned, lost = decay(2.1, -7.2, 45, 9), line(-6.5, 0.55, 20)
+    label = Label("failed", "learning", ("diverged",), onset=46, within=2)
+    noisy = Noise(0.004, 81)
+    yield _table("failed-likelihood-is-given-back", label, {"nll": noisy.on([*learned, *lost])})
+    back = [-3.1, -4.4, -5.6, -6.4]
+    yield _table("healthy-likelihood-comes-back", Label("healthy"), {"nll": noisy.on([*learned, *back, *[-7.2] * 16])})
+
+
+def _unwritten() -> Iterator[Made]:
+    log = _with_saves(falling(220, half=50, share=0.006, seed=82))
+    failed = "{} | ERROR | failed to write shard 2/4 of the checkpoint of step {}: Input/output error"
+    for name, label, step, is_again in (
+        ("quiet-checkpoint-is-not-written", _wrong("checkpoint_not_written", 200), 200, False),
+        ("healthy-checkpoint-is-written-again", Label("healthy"), 150, True),
+    ):
+        at = log.index(_SAVED.format(clock=clock(30 + 2 * step), step=step))
+        told = [*log[:at], failed.format(clock(30 + 2 * step), step), *log[at if is_again else at + 1 :]]
+        yield Made(name, {"train.log": lines(start(), told, done(220))}, label)
