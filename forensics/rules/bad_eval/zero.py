@@ -7,6 +7,7 @@ import polars as pl
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.evals.results import courses, higher_is_better
 from forensics.analyses.learning.objective import reinforced
+from forensics.case.curves.loss import curves
 from forensics.knowledge.errors import telling
 from forensics.knowledge.scores import is_of_overlap
 from forensics.rules.bad_eval._results import result_evidence
@@ -16,6 +17,7 @@ from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, event_evi
 class Zero(Struct, frozen=True):
     """How many evaluations in a row must score zero, and from how many on it is more than a beginning.
 
+    Fewer than `many` evaluations of fewer records of a training loss are those of one that has just begun.
     `tasks`: results of evaluations alone that must all be zero, an overlap of words among them.
     """
 
@@ -37,6 +39,8 @@ def _of_numbers(run: Run, cfg: Zero) -> Finding | None:
     if not scores or any(bool(one.values.any()) or len(one.values) < cfg.evaluations for one in scores):
         return None
     one: EvalCurve = max(scores, key=lambda curve: len(curve.values))
+    if max(len(one.values), *(len(loss) for loss in curves(run, "loss")), 0) < cfg.many:
+        return None  # a training that has just begun
     return score_zero.finding(
         f"{one.name} is 0 in every one of {len(one.values)} evaluations",
         "no other score of the evaluations is above zero",
