@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from forensics.model import Outcome, Shape
+from forensics.rules.bad_eval.zero import score_zero
+from forensics.store.run import run_of
 from tests.unit.truth._runs import said, shape
 
 COCO = " Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ] = {ap}"
@@ -22,6 +25,19 @@ def test_a_table_of_coco_that_scores_zero_is_suspect_and_one_that_scores_more_is
     verdict = said(tmp_path / "zero", [COCO.format(ap="0.000")])
     assert (*shape(verdict), verdict.cause) == (Outcome.SUSPECT, Shape.BAD_EVAL, "score_zero")
     assert said(tmp_path / "more", [COCO.format(ap="0.000"), COCO.format(ap="0.012")]).cause == ""
+
+
+@pytest.mark.parametrize(
+    ("records", "evaluations", "is_told"), [(5, 3, True), (4, 3, False), (5, 2, False), (0, 5, True)]
+)
+def test_three_evaluations_of_zero_count_beside_five_records_of_training(
+    records: int, evaluations: int, *, is_told: bool
+) -> None:
+    told = [("loss", 3.0 - 0.1 * at, at) for at in range(records)] + [("val/acc", 0.0, at) for at in range(evaluations)]
+    rows = pl.DataFrame(told, schema=["name", "value", "step"], orient="row").with_columns(
+        raw_name=pl.col("name"), source=pl.lit("train.log"), seq=pl.int_range(pl.len()), value_class=pl.lit("finite")
+    )
+    assert bool([*score_zero(run_of("made", {"metrics": rows}))]) is is_told
 
 
 def test_a_log_that_begins_with_a_lost_number_is_one_attempt_however_often_it_says_so(tmp_path: Path) -> None:
