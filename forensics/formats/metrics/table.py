@@ -77,9 +77,9 @@ class _Header(Struct, frozen=True):
         return self.title or self.names[index]
 
     def named(self, index: int, cells: Sequence[str]) -> str:
-        """The name of the metric of a column in one row."""
-        name = self.called(index) if self.name is None else cells[self.name].strip()
-        return name if self.split is None else within(split_named(cells[self.split]) or "", name)
+        """The name of the metric of a column in one row; a row that ends before it says of a split is of training."""
+        name = self.called(index) if self.name is None else _cell(cells, self.name)
+        return name if self.split is None else within(split_named(_cell(cells, self.split)) or "", name)
 
     def bare(self, index: int, cell: str) -> str:
         """A cell without the unit of its column."""
@@ -341,6 +341,11 @@ def _units(header: _Header, rows: Sequence[Sequence[str]]) -> dict[int, str]:
     return {i: unit for i, cell in firsts if (unit := unit_of(cell))}
 
 
+def _cell(cells: Sequence[str], index: int) -> str:
+    """One cell, empty where the row ends before it."""
+    return "".join(cells[index : index + 1]).strip()
+
+
 def _row(row: Row, state: _State) -> None:
     header = state.header
     numbers = [number(header.bare(i, cell)) for i, cell in enumerate(row.cells)]
@@ -348,7 +353,7 @@ def _row(row: Row, state: _State) -> None:
     step, epoch, time = (None if i is None else numbers[i] for i in (header.step, header.epoch, header.time))
     axis = state.seq + 1 if header.by_row else int64(epoch if header.step is None else step)
     own_epoch = None if header.step is None else epoch
-    t_ns = unix_ns(time) if header.date is None else dated("".join(row.cells[header.date :][:1]).strip())
+    t_ns = unix_ns(time) if header.date is None else dated(_cell(row.cells, header.date))
     own = None if header.rank is None else int64(numbers[header.rank])
     rank = state.rank if own is None else own
     gstep = state.batches.place(axis, epoch) if header.in_epochs else None
@@ -359,7 +364,7 @@ def _row(row: Row, state: _State) -> None:
         value = numbers[index]
         if name.startswith(_CONFIG):
             _remember(state, name, row.cells[index : index + 1])
-        elif value is not None:
+        elif value is not None and name:
             if (attempt := see(name if own is None else f"{own} {name}", axis, own_epoch)) != shared.attempt:
                 shared = shared._replace(attempt=attempt)
             state.rows.add(shared, name, value)

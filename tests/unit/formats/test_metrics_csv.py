@@ -238,6 +238,22 @@ def test_rows_of_held_out_data_make_a_series_of_their_own(column: str, rows: int
     assert wrote.points("eval_loss") == [(at, at / 2) for at in range(rows)]
 
 
+@pytest.mark.parametrize("rows", [3, 900])
+def test_a_row_that_ends_before_its_split_is_one_of_training(rows: int, run: Run) -> None:
+    lines = [f"{at},{at / 4},{at / 8},{data}" for at in range(1, rows + 1) for data in ("train", "val")]
+    data = "\n".join(["step,loss,acc,phase", *lines, f"{rows + 1},0.5", ""])
+    wrote = run(read, "m.csv", data.encode())
+    assert wrote.points("loss") == [*((at, at / 4) for at in range(1, rows + 1)), (rows + 1, 0.5)]
+    assert wrote.points("eval_loss") == [(at, at / 4) for at in range(1, rows + 1)]
+    assert len(wrote.points("val/acc")) == len(wrote.points("acc")) == rows
+
+
+def test_a_row_that_ends_before_its_name_costs_itself_alone(run: Run) -> None:
+    wrote = run(read, "m.csv", b"step,value,metric\n1,2.5,loss\n2,2.0,loss\n3,1.5\n4,1.0,loss\n")
+    assert wrote.points("loss") == [(1, 2.5), (2, 2.0), (4, 1.0)]
+    assert {*wrote.table("metrics")["raw_name"]} == {"loss"}
+
+
 def test_a_name_that_says_so_itself_gets_no_second_word_of_its_data(run: Run) -> None:
     wrote = run(read, "m.csv", b"step,runContext,metricName,metricValue\n1,validate,val_loss,2\n2,train,loss,1.5\n")
     assert wrote.table("metrics")["raw_name"].to_list() == ["val_loss", "loss"]
