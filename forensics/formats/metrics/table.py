@@ -199,7 +199,7 @@ def _axis(rows: Sequence[Sequence[str]]) -> tuple[int, int | None] | None:
 
     The step is the first column, and rises evenly; where that holds seconds since 1970 it is the second.
     """
-    if len({len(row) for row in rows}) != 1:
+    if len({len(row) for row in rows}) != 1 or not rows[0]:
         return None
     cells = ([number(cell.strip()) for cell in column] for column in zip(*rows, strict=True))
     told = [[float(value) for value in column if value is not None] for column in cells]

@@ -248,6 +248,11 @@ def test_a_row_that_ends_before_its_split_is_one_of_training(rows: int, run: Run
     assert len(wrote.points("val/acc")) == len(wrote.points("acc")) == rows
 
 
+def test_a_line_of_nothing_below_words_is_no_table(run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "m.csv", b'{"step": 1, "loss": 2.5}\n{"r)\x05\r;9')
+
+
 def test_a_row_that_ends_before_its_name_costs_itself_alone(run: Run) -> None:
     wrote = run(read, "m.csv", b"step,value,metric\n1,2.5,loss\n2,2.0,loss\n3,1.5\n4,1.0,loss\n")
     assert wrote.points("loss") == [(1, 2.5), (2, 2.0), (4, 1.0)]
