@@ -11,18 +11,17 @@ import polars as pl
 from forensics.action import Setting
 from forensics.knowledge.settings import Known, setting
 from forensics.knowledge.settings import settings as known_settings
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import having
 from forensics.store.run import Run, derived
 
 #: Facts of these families are no settings of the training.
 _NOT_OF_TRAINING = ("versions", "weights", "tokenizer", "generation", "progress", "evals", "success")
-_ON = ("true", "1", "yes", "on")
 #: So many keys are asked for each setting at once: the pattern of all settings takes as long to compile.
 _FEW = 50
-#: Values that say nothing.
-NOTHING = ("", "null", "none", "-1")
-#: Values that turn a setting off.
-OFF = frozenset(("0", "0.0", "false", "off", "inf", "none", "null"))
+#: Values that say nothing, that turn a setting on, and that turn it off, in lower case.
+NOTHING, ON = frozenset(keys_of("value_of_nothing")), frozenset(keys_of("value_of_on"))
+OFF = frozenset(keys_of("value_of_off"))
 
 
 @derived
@@ -118,6 +117,6 @@ def _meaning(known: Known, row: Mapping[str, str]) -> str | None:
     """The value of a row; a switch means what it stands for when it is on, and nothing when it is off."""
     flag = known.flags.get(row["last"])
     if flag is not None:
-        return flag if row["said"] in _ON else None
+        return flag if row["said"] in ON else None
     hit = re.fullmatch(known.values, row["said"]) if known.values else None
     return row["said"] if not known.values else hit[1] if hit is not None else None

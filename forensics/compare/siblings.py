@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from forensics.case.settings import settings
+from forensics.case.settings import OFF, settings
 from forensics.compare.config.audit import Difference, audit, bisected, longest, together
 from forensics.compare.evals.comparison import compare_all
 from forensics.io.tables import table_rows
@@ -164,7 +164,7 @@ def _one_batch(one: Sibling) -> str | None:
     """How a run that repeats one batch ended, where it is one."""
     said = settings(one.run).get("one_batch")
     loss = longest(one.run, "loss")
-    if said is None or said.value.lower() in {"0", "0.0", "false", "none"} or loss is None:
+    if said is None or said.value.lower() in OFF or loss is None:
         return None
     last = float(loss.values[-1])
     if last <= _BY_HEART:

@@ -12,14 +12,14 @@ from forensics.case.inferred import is_of_rewards
 from forensics.case.joined.stores import counted
 from forensics.case.regimes import named_regime
 from forensics.case.series import metric_names
-from forensics.case.settings import keyed
+from forensics.case.settings import NOTHING, OFF, keyed
 from forensics.knowledge.scores import direction
-from forensics.knowledge.vocabulary import stands_for, words_for
+from forensics.knowledge.vocabulary import keys_of, stands_for, words_for
 from forensics.patterns import having
 from forensics.stats.spread import Floats, bending, median_of
 from forensics.store.run import Run, derived
 
-_NOT_SAID = ("", "false", "0", "none", "null", "no", "scratch", "random")
+_NOT_TRAINED = frozenset((*OFF, *NOTHING, *keys_of("value_of_new_weights")))
 
 
 @derived
@@ -49,7 +49,7 @@ def preferring(run: Run) -> bool:
 def tuned(run: Run) -> bool:
     """Whether the settings say that the run goes on from a trained model, whose loss may have little left to fall."""
     said = pl.col("value").fill_null("").str.strip_chars("\"' ").str.to_lowercase()
-    rows = keyed(run, words_for("start_weights_setting")).filter(~said.is_in(_NOT_SAID))
+    rows = keyed(run, words_for("start_weights_setting")).filter(~said.is_in(_NOT_TRAINED))
     return bool(rows.head(1).collect().height)
 
 

@@ -28,6 +28,7 @@ from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending
 from forensics.case.folds import has_folds
+from forensics.case.settings import OFF
 from forensics.knowledge.ranges import range_of
 from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, fact_evidence, number, proof, rule
@@ -35,8 +36,6 @@ from forensics.rules.learning.standstill import PLATEAU, is_plateau
 from forensics.rules.learning.updates.vanishing import VANISHING, vanished
 from forensics.stats.spread import median_of, quantiles_of
 
-#: Values by which a setting says that the data are real.
-_NOT_MOCKED = ("false", "0", "no")
 #: Classes of widely used data sets: 10 (MNIST, CIFAR-10), 100 (CIFAR-100), 1000 (ImageNet).
 _CLASSES = (10, 100, 1000)
 _NUMBERS = lazily(r"\d+")
@@ -166,7 +165,7 @@ def _epochs_of(curve: Curve) -> float:
 def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
     """Whether the first level is one of a model that has learned nothing yet."""
     mock = configured(run, "mock_data")
-    if mock is not None and mock.text.lower() not in _NOT_MOCKED:
+    if mock is not None and mock.text.lower() not in OFF:
         return False
     if paired(run):
         return all(_is_guess_of_pairs(level, cfg) for level in (trend.first, trend.last))
@@ -284,7 +283,7 @@ def uniform_loss(run: Run, cfg: Uniform) -> Findings:
         return
     known, mock = sizes.get(vocab), configured(run, "mock_data")
     certain = flat and known is not None and trend.records >= cfg.records and from_the_start(curve)
-    mocked = mock is not None and mock.text.lower() not in _NOT_MOCKED
+    mocked = mock is not None and mock.text.lower() not in OFF
     yield uniform_loss.finding(
         f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))} is the cost of chance",
         f"first level {number(trend.first)}, last level {number(trend.last)}, over {trend.records} records",

@@ -10,7 +10,7 @@ from msgspec import Struct
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.curves.loss import Curve, curves
-from forensics.case.settings import stated
+from forensics.case.settings import ON, stated
 from forensics.knowledge.errors import by_id, telling
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import (
@@ -78,7 +78,6 @@ def _finding(curve: Curve, because: str, *more: Evidence, sure: bool) -> Finding
 
 
 #: Values that turn the test of one batch on; a number is that of the batches.
-_ON = ("1", "true", "yes", "on")
 
 
 class OneBatch(Struct, frozen=True):
@@ -118,7 +117,7 @@ def _one_batch(run: Run, cfg: OneBatch) -> Findings:
 
 def _says_one_batch(run: Run) -> Evidence | None:
     """What says that the run repeats one batch: a setting that is on, else a line."""
-    facts = stated(run, "one_batch").filter(pl.col("said").is_in(_ON))
+    facts = stated(run, "one_batch").filter(pl.col("said").is_in(ON))
     if not facts.is_empty():
         return fact_evidence(facts.row(0, named=True))
     lines = run.scan("events").filter(pl.col("code").is_in(telling("one_batch"))).head(1).collect()

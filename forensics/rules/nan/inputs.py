@@ -12,7 +12,7 @@ from forensics.analyses.nan.onset import NanOnset, lost, nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.analyses.nan.tokens import Outside, tokens_outside
 from forensics.case.series import index_of, placed_rows
-from forensics.case.settings import OFF, stated
+from forensics.case.settings import NOTHING, OFF, stated
 from forensics.case.steps import ordered
 from forensics.knowledge.vocabulary import words_for
 from forensics.rules.kit import (
@@ -79,15 +79,13 @@ def token_outside_vocabulary(run: Run, found: Outside) -> Findings:
     )
 
 
-_OFF = ("false", "0", "null", "none", "no", "off", "", "disabled", "[]", "{}")
-
-
 @rule("NAN008 nan-fp8-on", "metrics events facts", about=lost, severity="warning", cause="fp8", causal="context")
 def fp8_on(run: Run, found: NanOnset) -> Findings:
     """Find the configuration key that turns fp8 on in a run that went non-finite."""
     value = pl.col("value").fill_null("").str.strip_chars('"').str.to_lowercase()
     named = pl.any_horizontal(of.str.contains(words_for("fp8")) for of in (pl.col("key"), value))
-    keys = run.scan("facts").filter((pl.col("family") == "config") & ~value.is_in(_OFF) & named).head(3).collect()
+    is_set = (pl.col("family") == "config") & ~value.is_in([*OFF, *NOTHING, "[]", "{}"])
+    keys = run.scan("facts").filter(is_set & named).head(3).collect()
     if keys.is_empty():
         return
     yield fp8_on.finding(

@@ -7,7 +7,7 @@ import polars as pl
 from forensics.analyses.traces.gpu_clocks import Throttled, rank_of, throttled
 from forensics.case.backend import backend
 from forensics.case.series import holding, metric_records, metric_rows
-from forensics.case.settings import settings
+from forensics.case.settings import OFF, settings
 from forensics.case.steps import ordered
 from forensics.knowledge.errors import telling
 from forensics.knowledge.ranges import range_of
@@ -67,7 +67,7 @@ def _reason(one: Throttled, cfg: Clocks) -> tuple[str, str] | None:
     return None
 
 
-_FULL, _OFF = lazily(r"32.*|fp32|float32"), frozenset(("false", "0", "no", "off"))
+_FULL = lazily(r"32.*|fp32|float32")
 
 
 class Utilisation(Struct, frozen=True):
@@ -107,7 +107,7 @@ def low_mfu(run: Run, cfg: Utilisation) -> Findings:
 def _slow_path(run: Run) -> bool:
     """Whether the settings keep matrix products in fp32, or all of the attention's matrix in memory."""
     said = {name: setting.value.lower() for name, setting in settings(run).items()}
-    full = _FULL.fullmatch(said.get("precision", "fp32" if said.get("bf16") in _OFF else ""))
+    full = _FULL.fullmatch(said.get("precision", "fp32" if said.get("bf16") in OFF else ""))
     return full is not None or said.get("attention") == "eager"
 
 
