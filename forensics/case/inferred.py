@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -68,11 +69,7 @@ def understood(table: Packed) -> Packed:
         alone |= _held_out_beside(table, [raw for raw, name in alone.items() if name == "loss"], unknown)
     if not {"loss", "eval_loss"} & (known | {*alone.values()}) and not is_of_rewards(known, unknown):
         rest = [raw for raw in unknown if raw not in alone]
-        bounds = [raw for raw in rest if stands_for("bound_of_evidence", raw)]
-        totals = [raw for raw in rest if stands_for("sum_of_parts", raw)]
-        rebuilt = [raw for raw in rest if stands_for("loss_of_reconstruction", raw)]
-        whole = _minimised(table, bounds) or _minimised(table, totals)
-        alone |= whole or _parts_of_both(table, rest) or _by_its_course(table, rest) or _minimised(table, rebuilt)
+        alone |= next((found for way in _WAYS if (found := way(table, rest))), {})
     alone |= _of_waits(table, unknown) if "step_time_s" not in known else {}
     memories = {raw: name for raw in unknown if (name := counted(raw)) is not None}
     shares = {raw: name for raw in unknown if (name := sized(raw)) is not None}
@@ -197,11 +194,12 @@ def _by_its_course(table: Packed, unknown: Sequence[str]) -> dict[str, str]:
     return {meant[0]: "loss"} if len(meant) == 1 else {}
 
 
-def _minimised(table: Packed, named: Sequence[str]) -> dict[str, str]:
-    """Give a name that is alone the meaning of a loss, where its numbers fall and none is below 0.
+def _minimised(means: str, table: Packed, unknown: Sequence[str]) -> dict[str, str]:
+    """Give the only name of a meaning that of a loss, where its numbers fall and none is below 0.
 
     A bound that is maximised is printed below 0: the reconstruction beside it then is the loss.
     """
+    named = [raw for raw in unknown if stands_for(means, raw)]
     told = _finite(table, named[0]) if len(named) == 1 else []
     is_one = told and min(told) >= 0 and not all(map(float.is_integer, told)) and falls(told)
     return {named[0]: "loss"} if is_one else {}
@@ -273,3 +271,14 @@ def _to_gib(table: Packed, memories: Iterable[str], least: float) -> dict[str, f
     largest = {raw: one.filter(one.is_finite()).max() for raw, one in values.items()}
     factors = {raw: to_gib(most) for raw, most in largest.items() if isinstance(most, float) and most > least}
     return {raw: factor for raw, factor in factors.items() if factor is not None}
+
+
+#: How the loss of a run is found whose names do not say which it is, the surest way first: a whole before its parts,
+#: parts before a word of the loop's own, and what is rebuilt last, as a bound may hold it.
+_WAYS: tuple[Callable[[Packed, Sequence[str]], dict[str, str]], ...] = (
+    partial(_minimised, "bound_of_evidence"),
+    partial(_minimised, "sum_of_parts"),
+    _parts_of_both,
+    _by_its_course,
+    partial(_minimised, "loss_of_reconstruction"),
+)

@@ -358,3 +358,23 @@ def test_a_total_that_falls_is_the_loss_and_one_that_counts_is_none() -> None:
     assert meant(total=going(2.6, 0.3), lr=lr)["total"] == "loss"
     assert "loss" not in meant(total=[float(400 - at) for at in range(40)], lr=lr).values()
     assert "loss" not in meant(total=going(2.6, 0.3), reward=going(1, 2)).values()
+
+
+#: Names of which two neighbouring ways find each another loss, and what the surer way finds.
+NEIGHBOURS = [
+    ({"ELBO": going(220, 60), "total": going(300, 80)}, {"ELBO"}),
+    ({"total": going(9, 3), **{name: going(4, 2) for name in PARTS}}, {"total"}),
+    (
+        {"train_fwd_loss": going(6, 1), "train_bwd_loss": going(2, 2), "fwd_loss_val": [3.0], "bwd_loss_val": [2.0]},
+        {"train_fwd_loss", "train_bwd_loss"},
+    ),
+    ({"figure": going(6, 1), "recon": going(60, 40)}, {"figure"}),
+]
+
+
+@pytest.mark.parametrize(("printed", "found"), NEIGHBOURS)
+def test_of_two_ways_to_the_loss_only_the_surer_one_is_taken(
+    printed: dict[str, Sequence[float]], found: set[str]
+) -> None:
+    names = meant(**{name: [*own] * (40 // len(own)) for name, own in printed.items()})
+    assert {name for name, known in names.items() if known == "loss"} == found
