@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from forensics.case.evidence import Row
 from forensics.case.joined.stores import counted, stores_of
 from forensics.case.series import PIECE_RECORDS, Index, RowNumbers, chosen, compact, index_of, keys_of, whole
-from forensics.case.steps import SERIES, by_record, step_of
+from forensics.case.steps import SERIES, WRITER, by_record, step_of
 from forensics.knowledge.metrics import telling, with_role
 from forensics.store.packed import Packed
 from forensics.store.run import Run, derived
@@ -246,7 +246,7 @@ def _last_seq(index: Index, series: int) -> int:
 
 def _ends_without_loss(rows: pl.DataFrame) -> pl.DataFrame:
     """The first record behind the last loss of each stretch, of rows of losses and of what stands beside them."""
-    key, of_loss = ("source", "attempt", "rank"), pl.col("name") == "loss"
+    key, of_loss = WRITER, pl.col("name") == "loss"
     rows = rows.with_columns(
         (kind & (pl.col("value_class") != "null")).any().over(*key, "seq").alias(name)
         for name, kind in (("told", of_loss), ("accompanied", ~of_loss))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forensics.case.series import metric_records
 from forensics.case.settings import keyed, keys_with
-from forensics.case.steps import at, parts
+from forensics.case.steps import WRITER, at, parts
 from forensics.dialects.counters import kind_of, plan_keys
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
@@ -33,9 +33,8 @@ _NUMBERED_EPOCH = lazily(r"(?i)\bep(?:och)?s?\W{0,3}(\d+)(?:\s*(?:/|of)\s*(\d+))
 _STREAM = lazily(r"(?:std)?(?:err|out)(?:or|put)?", re.IGNORECASE)
 #: Numbers of records, rising.
 Places = NDArray[np.int64]
-_SPEAKER = ("source", "attempt", "rank")
 #: A counter's frames: those of one reader under one name and plan, in order.
-_COUNTER = (*_SPEAKER, "name", "unit", "plan", "dialect")
+_COUNTER = (*WRITER, "name", "unit", "plan", "dialect")
 
 
 class Counter(Struct, frozen=True):

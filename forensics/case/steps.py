@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from forensics.io.columns import as_column
 
-#: What makes a series: the same printed name, by one rank, in one attempt, in one source.
-SERIES = ("source", "attempt", "rank", "raw_name")
+#: Who writes records: one rank, in one attempt, in one source.
+WRITER = ("source", "attempt", "rank")
+#: What makes a series: the same printed name by one writer.
+SERIES = (*WRITER, "raw_name")
 
 
 def of_training() -> pl.Expr:

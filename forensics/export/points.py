@@ -11,6 +11,7 @@ from math import inf, nextafter
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.steps import WRITER
 from forensics.dialects.names import canonical
 from forensics.export.target import Selection
 from forensics.io.safe_text import printable
@@ -18,9 +19,8 @@ from forensics.patterns import lazily
 from forensics.report.phrases import plural
 from forensics.store.run import Run
 
-#: What makes one curve of a viewer: points of different files, attempts or ranks are never drawn as one.
-SERIES = ("source", "attempt", "rank")
-_ORDER = (*SERIES, "seq")
+#: Points of different files, attempts or ranks are never drawn as one curve.
+_ORDER = (*WRITER, "seq")
 _LAST_STEP = 1 << 62
 _STEM_CHARS = 80
 _HASH_DIGITS = 8
@@ -92,7 +92,7 @@ def series_of(points: pl.DataFrame) -> Iterator[Series]:
     """Split points by source, attempt and rank, in that order, each with a name that is safe and its own."""
     stems = _stems(points["source"].unique(maintain_order=True).to_list())
     attempts = dict(points.group_by("source").agg(pl.col("attempt").max()).iter_rows())
-    for (source, attempt, rank), part in points.partition_by(SERIES, as_dict=True, maintain_order=True).items():
+    for (source, attempt, rank), part in points.partition_by(WRITER, as_dict=True, maintain_order=True).items():
         several = bool(attempts[source])
         yield Series(str(source), int(attempt or 0), None if rank is None else int(rank), stems[source], several, part)
 

@@ -14,6 +14,8 @@ Quantity = Literal[
     "host_used", "host_available",
 ]  # fmt: skip
 Unit = Literal["GiB", "%"]
+#: What tensors hold: a leak shows here, fragmentation in what is reserved alone.
+OF_TENSORS = frozenset({"allocated", "active", "peak_allocated", "peak_active"})
 
 
 class Meaning(Struct, frozen=True):

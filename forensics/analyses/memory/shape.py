@@ -29,7 +29,9 @@ QUANTUM_GIB = 2 / 1024
 FEWEST = 8
 #: No memory is as large as this, in GiB; such a value is damage.
 ABSURD = 1e9
+#: Shapes that grow, and those that stay but for single records.
 _GROWING = frozenset({"slope", "staircase", "unresolved"})
+LEVEL = frozenset({"flat", "plateau", "spike"})
 #: A series is judged by so many samples at most; longer ones by medians of equal blocks.
 _MOST_SAMPLES = 4096
 #: From so many floors on, a low or a high one does not count.

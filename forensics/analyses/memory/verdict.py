@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from forensics.analyses.memory.kinds import OF_TENSORS
 from forensics.analyses.memory.series import Series
+from forensics.analyses.memory.shape import LEVEL
 
 _THUMB = {"staircase": "leak", "slope": "fragmentation"}
-_TENSORS = frozenset({"allocated", "active", "peak_allocated", "peak_active"})
 _ONE_CURVE = {
     "flat": ("level", "it does not grow"),
     "plateau": ("levelled off", "it rose at first, and not any more"),
@@ -41,7 +42,7 @@ def reading_of(one: Series) -> Reading:
     if one.meaning.is_host:
         words = "host memory grows" if kind in _THUMB else _ONE_CURVE[kind][0]
         return Reading(words, "it rises to the end" if kind in _THUMB else _ONE_CURVE[kind][1], thumb)
-    if one.meaning.quantity in _TENSORS:
+    if one.meaning.quantity in OF_TENSORS:
         return _of_tensors(one, thumb, gap=gap)
     return _of_cache(one, thumb, gap=gap)
 
@@ -63,7 +64,7 @@ def _of_tensors(one: Series, thumb: str | None, *, gap: bool) -> Reading:
         if gap:
             return Reading(f"{leak} and fragmentation", "allocated memory grows, and so does unused memory", thumb)
         return Reading(leak, "allocated memory itself grows: something is kept", thumb)
-    if gap and kind in {"flat", "plateau", "spike", "level_shift"}:
+    if gap and kind in LEVEL | {"level_shift"}:
         return Reading("fragmentation", "allocated memory is level while what is reserved beside it grows")
     if kind == "spike" and one.gap is not None and one.gap.kind == "level_shift":
         return Reading("one-off peak", "one larger batch left cached segments behind")

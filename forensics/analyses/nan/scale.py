@@ -13,7 +13,7 @@ from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.case.joined.stores import counted
 from forensics.case.nonfinite import Watched, watched
 from forensics.case.series import metric_records
-from forensics.case.steps import at, ordered
+from forensics.case.steps import WRITER, at, ordered
 from forensics.knowledge.errors import telling
 from forensics.model import Evidence, EvidenceRole
 from forensics.store.run import Run, derived
@@ -225,8 +225,7 @@ def _in_a_row(run: Run, falls: pl.DataFrame, cfg: ScaleLimits) -> bool:
 def scale(run: Run) -> pl.DataFrame:
     """Rows of `loss_scale` with `at` and `change`: -1 where the scale fell, 1 where it rose, else 0."""
     rows = ordered(counted(run, pl.col("name") == "loss_scale").filter(pl.col("value").is_finite())).collect()
-    key = ("source", "attempt", "rank")
-    return rows.with_columns(change=pl.col("value").diff().over(key).sign().fill_null(0).cast(pl.Int64))
+    return rows.with_columns(change=pl.col("value").diff().over(WRITER).sign().fill_null(0).cast(pl.Int64))
 
 
 def overflows(events: pl.LazyFrame) -> pl.DataFrame:

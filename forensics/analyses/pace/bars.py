@@ -14,7 +14,7 @@ import polars as pl
 
 from forensics.analyses.pace.average import undone_quantum
 from forensics.case.series import metric_records
-from forensics.case.steps import at
+from forensics.case.steps import WRITER, at
 from forensics.dialects.counters import kind_of
 from forensics.io.columns import as_column
 from forensics.stats.spread import Floats, quantiles_of
@@ -33,7 +33,6 @@ _TICKS = 40  # a difference of so many seconds is right to 2.5 %
 _FRAMES, _THINNED = 256, 2
 _PER = ("it/s", "s/it", "step/s", "s/step", "ms/step", "us/step")
 _KERAS = r"^(?:us|ms|s)/step$"  # its first step is not in the mean
-_GROUP = ["source", "attempt", "rank"]
 
 
 def bars(run: Run) -> Iterator[tuple[pl.DataFrame, float]]:
@@ -48,7 +47,7 @@ def bars(run: Run) -> Iterator[tuple[pl.DataFrame, float]]:
     rows = drawn.with_columns(pl.col("attempt").fill_null(0)).sort("source", "seq").collect()
     kinds = {label: kind_of(label) for label in rows["label"].unique().to_list()}
     training = [label for label, kind in kinds.items() if kind in {"", "train"}]
-    for _, part in rows.filter(pl.col("label").is_in(training)).group_by(_GROUP, maintain_order=True):
+    for _, part in rows.filter(pl.col("label").is_in(training)).group_by(WRITER, maintain_order=True):
         steps = _numbered(run, part)
         if steps.height >= _FEWEST:
             apart = float(str(part["seq"].diff().median()))

@@ -28,7 +28,7 @@ from forensics.case.checkpoints import known
 from forensics.case.endings import ending
 from forensics.case.processes.attempts import attempts
 from forensics.case.series import chosen, holding, index_of, keys_of, metric_rows, standing_in
-from forensics.case.steps import first_of_each, only, ordered, where
+from forensics.case.steps import WRITER, first_of_each, only, ordered, where
 from forensics.dialects.names import is_each_time, is_since_start
 from forensics.io.columns import as_column
 from forensics.stats.spread import Floats, each_once, median_of
@@ -47,7 +47,6 @@ _UNNAMED = {"wall": "the time between records", "parts": "the sum of the parts o
 _TICKS = ((40, 30), (16, 20), (8, 20), (4, 0))
 _FREE = 2  # saves without a cost, which show that a save has none
 _ALIKE = 0.9  # of the time of the fastest slow record beside a save: others that take as long are as slow
-_GROUP = ["source", "attempt", "rank"]
 _HELD = ("at", PLACE, "lo", "pace")
 _UNMARKED = pl.Series([False])
 _Place = tuple[str, int, int | None]
@@ -299,10 +298,10 @@ def _wall_clocks(run: Run) -> Iterator[Clock]:
     """Clocks from the times of the records themselves, of the name that each source printed most often."""
     training = ~holding(run, "of_machine_or_evaluation")
     known = keys_of(run).filter(training & (pl.col("n_timed") > 0)).with_columns(pl.col("attempt").fill_null(0))
-    counts = known.group_by(*_GROUP, "raw_name", maintain_order=True).agg(pl.col("n_timed").sum())
-    tops = counts.sort("n_timed", descending=True, maintain_order=True).unique(_GROUP, keep="first")
+    counts = known.group_by(*WRITER, "raw_name", maintain_order=True).agg(pl.col("n_timed").sum())
+    tops = counts.sort("n_timed", descending=True, maintain_order=True).unique(WRITER, keep="first")
     tried, index = attempts(run).cuts, index_of(run)
-    for place, own in _placed(run, training & standing_in(run, tops.select(*_GROUP, "raw_name"))):
+    for place, own in _placed(run, training & standing_in(run, tops.select(*WRITER, "raw_name"))):
         rows = index.records(own)
         times = [index.table.steps(rows).cast(pl.Int64).alias("at"), index.table.short("t_ns", rows).cast(pl.Int64)]
         one = pl.DataFrame([*times, as_column(rows, PLACE)])

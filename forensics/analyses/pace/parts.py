@@ -12,14 +12,13 @@ from msgspec import Struct
 
 from forensics.analyses.pace.names import pace_of
 from forensics.case.series import keys_of, metric_rows
-from forensics.case.steps import ordered
+from forensics.case.steps import WRITER, ordered
 from forensics.io.tables import table_rows
 from forensics.knowledge.vocabulary import in_english
 from forensics.patterns import lazily
 from forensics.stats.spread import median_of
 from forensics.store.run import Run, derived
 
-_PLACE = ("source", "attempt", "rank")
 #: A count from the start has at least doubled within a run of some records.
 _GROWN = 2.0
 #: Records on either side of a step that a median needs: of five, two may be outliers.
@@ -100,23 +99,23 @@ def _parts(run: Run, parts: Mapping[str, float], wholes: Mapping[str, float]) ->
         return
     mine = _rows(run, parts)
     if not wholes:
-        for _, rows in mine.group_by(_PLACE, maintain_order=True):
+        for _, rows in mine.group_by(WRITER, maintain_order=True):
             yield _part(rows.with_columns(share=pl.col("value"), whole=pl.lit(None, dtype=pl.Float64)))
         return
     theirs = _rows(run, wholes)
     both = _joined(mine, theirs, "seq")
     if both.is_empty():  # an event file has a record for each number of a step
-        both = _joined(mine.drop_nulls("at").unique([*_PLACE, "at"], keep="last", maintain_order=True), theirs, "at")
+        both = _joined(mine.drop_nulls("at").unique([*WRITER, "at"], keep="last", maintain_order=True), theirs, "at")
     # a time beside the step's own, and not in it, is a part of their sum
     both = both.with_columns(share=pl.col("value") / pl.max_horizontal("whole", "value"))
-    for _, rows in both.group_by(_PLACE, maintain_order=True):
+    for _, rows in both.group_by(WRITER, maintain_order=True):
         if _counts_up(rows["value"]) or not _counts_up(rows["whole"]):
             yield _part(rows)
 
 
 def _joined(mine: pl.DataFrame, theirs: pl.DataFrame, key: str) -> pl.DataFrame:
     """Parts with `whole`, the first positive one that shares their record, or their step."""
-    on = [*_PLACE, key]
+    on = [*WRITER, key]
     wholes = theirs.filter(pl.col("value") > 0).unique(on, keep="first").select(*on, whole="value")
     return mine.join(wholes, on=on, nulls_equal=True, maintain_order="left")
 

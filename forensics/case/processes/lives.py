@@ -20,7 +20,7 @@ from forensics.case.processes.launches import launches
 from forensics.case.processes.starts import Start, of_one_clock, openings, starts
 from forensics.case.progress import ledger
 from forensics.case.series import chosen, index_of, keys_of, metric_rows, standing_in
-from forensics.case.steps import at, parts
+from forensics.case.steps import WRITER, at, parts
 from forensics.io.columns import as_column
 from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
@@ -28,7 +28,7 @@ from forensics.values import replace
 
 Kind = Literal["continues", "replays", "gap", "scratch", "stage"]
 #: Quantities whose rows make a life, the first that a source prints.
-_TRAINING = ("loss", "reward", "grad_norm", "lr")
+QUANTITIES = ("loss", "reward", "grad_norm", "lr")
 #: With more lives than this only those of one source are put in order.
 _MANY = 300
 _KEY = ("source", "rank", "raw_name")
@@ -184,9 +184,8 @@ class _Finite(Struct, frozen=True):
         rows = metric_rows(run, pl.col("name").is_in([*self.names]), coded=True)
         rows = rows.filter(pl.col("value_class") == "finite").with_columns(at(), pl.col("attempt").fill_null(0))
         kept = rows.filter(pl.col("at").is_not_null()).sort("seq", maintain_order=True).collect()
-        key = ("source", "attempt", "rank")
-        keys = kept.select(key).unique(maintain_order=True).rows()
-        return dict(zip(keys, kept.partition_by(key, maintain_order=True), strict=True))
+        keys = kept.select(WRITER).unique(maintain_order=True).rows()
+        return dict(zip(keys, kept.partition_by(WRITER, maintain_order=True), strict=True))
 
 
 def _marked(rows: pl.LazyFrame, begins: _Begins) -> pl.LazyFrame:
@@ -277,8 +276,8 @@ def steps_of_copies(run: Run) -> list[tuple[Start, float]]:
 def _printed_most(run: Run) -> pl.DataFrame:
     """Of each source and rank one printed name: of the first quantity, the one with most records."""
     index = index_of(run)
-    own = index.keys.filter(as_column(chosen(index, pl.col("name").is_in(_TRAINING), stores_of(run).left_out)))
-    order = pl.col("name").replace_strict({n: i for i, n in enumerate(_TRAINING)}, return_dtype=pl.Int32)
+    own = index.keys.filter(as_column(chosen(index, pl.col("name").is_in(QUANTITIES), stores_of(run).left_out)))
+    order = pl.col("name").replace_strict({n: i for i, n in enumerate(QUANTITIES)}, return_dtype=pl.Int32)
     return (
         own.filter(pl.col("n_stepped") > 0)
         .with_columns(order=order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Unpack
 
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
@@ -15,8 +15,6 @@ from forensics.rules.kit import Findings
 from forensics.store.run import Run
 
 GIB = 1 << 30
-#: What tensors hold: a leak shows here, fragmentation in what is reserved alone.
-HELD = ("allocated", "active", "peak_allocated", "peak_active")
 
 
 def fatal(run: Run) -> tuple[OomMessage, ...]:
@@ -133,7 +131,7 @@ def reach_numbers(one: Series) -> dict[str, float]:
     return {} if one.reach is None else {"oom_step_lo": one.reach.low, "oom_step_hi": one.reach.high}
 
 
-def grew(run: Run, quantities: Sequence[str], kinds: Sequence[str], fewest: int, least: float) -> list[Series]:
+def grew(run: Run, quantities: Collection[str], kinds: Collection[str], fewest: int, least: float) -> list[Series]:
     """List device series of some quantities and shapes with enough samples and a rise of at least `least` (GiB)."""
     return [
         one

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from forensics.analyses.memory.kinds import OF_TENSORS
 from forensics.analyses.memory.series import Series, series_of
 from forensics.analyses.memory.shape import FEWEST, QUANTUM_GIB, Form
 from forensics.case.series import metric_rows
@@ -30,7 +31,7 @@ class MemoryCreeps(Struct, frozen=True):
 @rule("OOM002 memory-creeps", "metrics events facts", cause="leak_per_step")
 def memory_creeps(run: Run, cfg: MemoryCreeps) -> Findings:
     """Find the series of allocated memory that rises most."""
-    found = memory.grew(run, memory.HELD, ("slope", "unresolved"), cfg.samples, cfg.gib)
+    found = memory.grew(run, OF_TENSORS, ("slope", "unresolved"), cfg.samples, cfg.gib)
     one = memory.worst(found)
     if one is None:
         return
@@ -77,7 +78,7 @@ class MemoryClimbsInStairs(Struct, frozen=True):
 @rule("OOM003 memory-climbs-in-stairs", "metrics events facts checkpoints", cause="leak_periodic")
 def memory_climbs_in_stairs(run: Run, cfg: MemoryClimbsInStairs) -> Findings:
     """Find the series of allocated memory whose stairs climb most."""
-    found = memory.grew(run, memory.HELD, ("staircase",), cfg.samples, cfg.gib)
+    found = memory.grew(run, OF_TENSORS, ("staircase",), cfg.samples, cfg.gib)
     one = memory.worst(found)
     if one is None or _sizes_rise_with(run, one, cfg):
         return
@@ -199,14 +200,14 @@ class DriverCountGrows(Struct, frozen=True):
 def driver_count_grows(run: Run, cfg: DriverCountGrows) -> Findings:
     """Find the device whose used memory grows most, or what is reserved where it is all that is logged."""
     one = memory.worst(memory.grew(run, ("used",), ("slope", "staircase"), cfg.samples, cfg.gib))
-    held = [s for s in series_of(run) if s.meaning.quantity in (*memory.HELD, *_RESERVED) and s.meaning.unit == "GiB"]
+    held = [s for s in series_of(run) if s.meaning.quantity in (*OF_TENSORS, *_RESERVED) and s.meaning.unit == "GiB"]
     if one is None and any(s.meaning.quantity in _RESERVED for s in held):
         one = memory.worst(_jumped(held, run, cfg))
     if one is not None and any(s.form.rise >= _HALF * one.form.rise for s in held):
         one = None
     if one is not None and (rise := _while_it_trained(run, one)) is not None and rise < cfg.gib:
         one = None
-    if one is None and not any(s.meaning.quantity in memory.HELD for s in held):
+    if one is None and not any(s.meaning.quantity in OF_TENSORS for s in held):
         one, held = memory.worst(memory.grew(run, _RESERVED, ("slope", "staircase"), cfg.samples, cfg.alone_gib)), []
     if one is None or (not held and one.form.rise < cfg.alone_gib):
         return

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from forensics.analyses.memory.kinds import OF_TENSORS
 from forensics.analyses.memory.oom_messages import OomMessage
 from forensics.analyses.memory.ranks import imbalances
 from forensics.analyses.memory.series import Series, series_of
+from forensics.analyses.memory.shape import LEVEL
 from forensics.knowledge.sizes import least_size
 from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
 from forensics.rules.oom import _memory as memory
@@ -22,8 +24,7 @@ class NearCapacity(Struct, frozen=True):
 @rule("OOM007 near-capacity", "metrics events facts", cause="near_capacity", causal="context")
 def near_capacity(run: Run, cfg: NearCapacity) -> Findings:
     """Find the level device series that leaves least room."""
-    level = {"flat", "plateau", "spike"}
-    every = [s for s in series_of(run) if not s.meaning.is_host and s.form.kind in level and s.share is not None]
+    every = [s for s in series_of(run) if not s.meaning.is_host and s.form.kind in LEVEL and s.share is not None]
     one = max(every, key=lambda s: s.share or 0.0, default=None)
     if one is None or (one.share or 0.0) < cfg.share:
         return
@@ -161,9 +162,9 @@ def one_large_request(run: Run, first: OomMessage, cfg: OneLargeRequest) -> Find
             numbers={"tried_bytes": tried},
         )
         return
-    held = [s for s in series_of(run) if s.meaning.quantity in memory.HELD]
+    held = [s for s in series_of(run) if s.meaning.quantity in OF_TENSORS]
     level = [s for s in held if s.form.samples - s.form.warmup >= cfg.samples and memory.killer(run, s) is first]
-    if not level or any(s.form.kind not in {"flat", "plateau", "spike"} for s in level):
+    if not level or any(s.form.kind not in LEVEL for s in level):
         return
     asked = f"one request of {memory.size(tried)}" if tried else "one request"
     yield one_large_request.finding(

@@ -9,7 +9,7 @@ from forensics.case.checkpoints import known
 from forensics.case.end_markers import marks_of
 from forensics.case.folds import restarts
 from forensics.case.joined.stores import kind_of
-from forensics.case.processes.lives import Boundary, Life, boundaries, lives, rows_of
+from forensics.case.processes.lives import QUANTITIES, Boundary, Life, boundaries, lives, rows_of
 from forensics.case.rank_spans import ranks_text
 from forensics.case.series import metric_rows
 from forensics.rules.kit import (
@@ -28,8 +28,6 @@ from forensics.rules.resume._compare import evidence_of, loaded, onset
 from forensics.rules.resume._ranks import loaded_apart
 from forensics.stats.spread import median
 
-_QUANTITIES = ("loss", "reward", "grad_norm", "lr")
-
 
 @remark("RSM006 resume-replayed-steps", "metrics checkpoints", confidence="high", cause="replayed_steps")
 def replayed_steps(run: Run) -> Findings:
@@ -39,7 +37,7 @@ def replayed_steps(run: Run) -> Findings:
     if not replays:
         return
     first = replays[0]
-    seen = next((s for name in _QUANTITIES if (s := around(run, first, name)) is not None), None)
+    seen = next((s for name in QUANTITIES if (s := around(run, first, name)) is not None), None)
     if seen is None:
         return
     steps = sum(b.replayed for b in replays)
@@ -135,7 +133,7 @@ def rare_checkpoints(run: Run, cfg: RareCheckpoints) -> Findings:
         return
     if worst.steps <= cfg.share * last and (worst.hours or 0.0) <= cfg.hours:
         return
-    rows = rows_of(run, worst.life, *_QUANTITIES).filter(pl.col("at") > worst.checkpoint)
+    rows = rows_of(run, worst.life, *QUANTITIES).filter(pl.col("at") > worst.checkpoint)
     if rows.is_empty():  # steps are told past the checkpoint, and nothing that the model learned in them
         return
     first = rows.row(0, named=True)
@@ -163,7 +161,7 @@ def _loss(run: Run, life: Life, saved: pl.DataFrame) -> _Loss | None:
     if not before.height:
         return None
     step = int(before["step"][-1])
-    rows = rows_of(run, life, *_QUANTITIES).filter(pl.col("t_ns").is_not_null())
+    rows = rows_of(run, life, *QUANTITIES).filter(pl.col("t_ns").is_not_null())
     since = rows.filter(pl.col("at") >= step)["t_ns"]
     hours = (since[-1] - since[0]) / _NS_PER_HOUR if since.len() > 1 else None
     return _Loss(life, step, life.last - step, hours)
