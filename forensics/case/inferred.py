@@ -69,7 +69,7 @@ def understood(table: Packed) -> Packed:
         alone |= _held_out_beside(table, [raw for raw, name in alone.items() if name == "loss"], unknown)
     if not {"loss", "eval_loss"} & (known | {*alone.values()}) and not is_of_rewards(known, unknown):
         rest = [raw for raw in unknown if raw not in alone]
-        alone |= next((found for way in _WAYS if (found := way(table, rest))), {})
+        alone |= next((found for way in _WAYS if (found := way(table, rest))), dict[str, str]())
     alone |= _of_waits(table, unknown) if "step_time_s" not in known else {}
     memories = {raw: name for raw in unknown if (name := counted(raw)) is not None}
     shares = {raw: name for raw in unknown if (name := sized(raw)) is not None}
