@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from forensics.analyses.evals.results import Row, members_of, settings_of
 from forensics.io.tables import table_rows
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
 
 #: Families that make another test of an evaluation, the likeliest to move a score first.
@@ -22,14 +23,9 @@ BLOCKS = ("decoding", "tokenizer", "prompt", "few-shot", "documents", "model mod
 _CARE = ("precision", "version", "batch", "seed")
 #: Everything that can make a score fall, the most telling first.
 RANKS = ("checkpoint", *BLOCKS, *_CARE, "other")
-_GENERATE = frozenset(("generate_until", "generate_until_multi_round"))
+_GENERATE = frozenset(keys_of("output_that_is_generated"))
 #: Metrics of the likelihood of given answers, on which decoding cannot act.
-_SCORED = frozenset(
-    (
-        *("acc", "acc_norm", "ppl", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte"),
-        *("mc1", "mc2", "brier_score", "likelihood_difference", "pct_stereotype"),
-    )
-)
+_SCORED = frozenset(keys_of("score_of_likelihood"))
 _COLUMNS = {"task_version": "documents", "fewshot": "few-shot", "n": "documents"}
 _NAMES = {"n": "documents", "fewshot": "few-shot examples", "task_version": "task version", "task_hash": "prompt hash"}
 _PREFIXES = lazily(r"^(?:task\.generation_kwargs\.|gen_kwargs\.|task\.|model_args\.generation_parameters\.|settings\.)")

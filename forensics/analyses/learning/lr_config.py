@@ -9,10 +9,10 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.settings import NOTHING, OFF, stated
+from forensics.knowledge.vocabulary import keys_of
 from forensics.store.run import Run
 
 #: Values that say that all weights are trained.
-_NO_ADAPTER = ("full", "freeze")
 
 
 class Said(Struct, frozen=True):
@@ -57,4 +57,5 @@ def adapter_of(run: Run) -> Said | None:
     Several keys say so in their own ways: a kind, a rank, a switch.
     """
     rows = _stated(run, "adapter")
-    return None if rows.is_empty() or rows["said"].is_in([*_NO_ADAPTER, *OFF]).any() else _first(rows)
+    is_denied = rows["said"].is_in([*keys_of("value_of_no_adapter"), *OFF]).any()
+    return None if rows.is_empty() or is_denied else _first(rows)

@@ -9,6 +9,7 @@ import polars as pl
 
 from forensics.case.series import metric_rows
 from forensics.case.steps import ordered
+from forensics.knowledge.vocabulary import keys_of
 from forensics.store.run import Run
 from forensics.values import replace
 
@@ -17,19 +18,10 @@ if TYPE_CHECKING:
 
 _TOTALS = ("num_tokens", "num_samples")
 #: The work of a step grows with the length of its sequences where the batch stays.
-_LENGTHS = ("seq_len", "seqlen", "seq_length", "sequence_length", "max_seq_len")
+_LENGTHS = keys_of("length_of_a_step")
 #: Tokens before samples: as many longer samples are more work.
-_FINEST_FIRST = (
-    *("num_tokens", "num_tokens_step", "tokens_per_step"),
-    *("num_samples", "global_batch_size", "global batch size", "batch_size"),
-    *_LENGTHS,
-)
-_UNIT = {
-    **dict.fromkeys(_LENGTHS, "position"),
-    "num_tokens": "token",
-    "num_tokens_step": "token",
-    "tokens_per_step": "token",
-}
+_FINEST_FIRST = (*keys_of("tokens_of_a_step"), *keys_of("samples_of_a_step"), *_LENGTHS)
+_UNIT = dict.fromkeys(_LENGTHS, "position") | dict.fromkeys(keys_of("tokens_of_a_step"), "token")
 _CHANGE = 1.01  # least change of the work per step that matters
 #: Work that explains the time of a step takes noise away, a jump of both leaves it. A total that is printed as 1.25B,
 #: in steps of 10M, made it 3.9 times as much (nanotron's format, 360 records, 4 % of noise).

@@ -45,10 +45,6 @@ from forensics.knowledge.vocabulary import in_english, keys_of, stands_for, word
 from forensics.patterns import lazily
 from forensics.values import replace
 
-_JUNK = lazily(
-    r"(?i)\.(?:py|cpp|cc|cu|c|h|hpp|rs|so|cuh|sh|json)\b|/.*/(?!(?:mean|std|min|max|sum|median|total|loss|\w*entropy|acc\w*|perplexity|ppl|reward)$)"
-    r"|(?:^|\W)(?:line|lineno|time_ms|port|pid|seed|version|file|eta|worker|rank|gpu|cuda|device|node|v_num)$"
-)
 #: Values that semicolons part, as statements are: `acc: 39.1; ppl: 5.7; lr: 0.002;`.
 _PARTED = lazily(r"(?:\w+: *[-+]?[\w.]+[^;:]*; *){2}")
 #: Program text, and the summary that a tracker prints of a run that is over.
@@ -88,6 +84,8 @@ _Groups = dict[tuple[str, ...], list[tuple[int, tuple[Slot, ...]]]]
 _Group = tuple[tuple[str, ...], list[int], list[tuple[Slot, ...]]]
 #: All of something, in percent.
 _WHOLE = 100
+#: A metric is below so many folders at most: `critic/rewards/mean`.
+_MOST_FOLDERS = 2
 _MIN_REPEATS, _MIN_TINY, _TINY_LINES = 5, 3, 60
 #: Evaluations are rare: beside training lines that repeat, two that name their step are enough.
 _MIN_EVALUATIONS = 2
@@ -407,7 +405,10 @@ def _is_code(line: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_junk(key: str) -> bool:
-    return _JUNK.search(key) is not None
+    """Whether a key is a place in a program or a folder, or a word for something else than a metric."""
+    _, _, below = key.rpartition("/")
+    is_path = key.count("/") > _MOST_FOLDERS or (key.count("/") > 1 and not stands_for("last_word_of_a_metric", below))
+    return is_path or stands_for("place_in_a_program", key) or stands_for("key_of_no_metric", key)
 
 
 def _is_to_come(slot: Slot) -> bool:

@@ -83,11 +83,7 @@ def _put(facts: ConfigFacts, setting: Setting, family: str) -> None:
 def _family(key: str, family: str) -> str:
     """Give the family of a key: the commit and versions a configuration states are no settings."""
     last = key.rsplit(".", 1)[-1].lower()
-    if last in {"git_commit", "git_hash", "git_sha", "commit", "commit_hash", "git_revision", "commit_sha"}:
-        return "versions"
-    if last in {"transformers_version", "torch_version", "cuda_version", "python_version", "framework_version"}:
-        return "versions"
-    return family
+    return "versions" if last in (*keys_of("commit_setting"), *keys_of("version_setting")) else family
 
 
 def _unwrapped(settings: Sequence[Setting]) -> Sequence[Setting]:

@@ -14,15 +14,12 @@ from functools import lru_cache
 from msgspec import Struct
 
 from forensics.formats.rows.axes import SPLITS
-from forensics.knowledge.vocabulary import stands_for
+from forensics.knowledge.vocabulary import keys_of, stands_for
 
 #: Keys of a record, in the spellings that writers use.
 _SPELLED = frozenset((*SPLITS, *(name.title() for name in SPLITS), "runContext"))
-_HELD_OUT = {
-    "val": "val", "valid": "val", "validation": "val", "validate": "val", "dev": "val",
-    "eval": "eval", "evaluation": "eval", "test": "test",
-}  # fmt: skip
-_TRAINING = frozenset(("train", "training", "trn", "tr"))
+_SPLIT_BY_WORD = {word: part for part in ("val", "eval", "test") for word in keys_of(f"split_named_{part}")}
+_SPLIT_BY_WORD |= dict.fromkeys(keys_of("split_of_training"), "")
 
 
 class Place(Struct, frozen=True):
@@ -36,8 +33,7 @@ class Place(Struct, frozen=True):
 
 def split_named(cell: str) -> str | None:
     """The held-out split that a word names (`val`, `eval`, `test`), nothing for training, None for another word."""
-    word = cell.strip().lower()
-    return "" if word in _TRAINING else _HELD_OUT.get(word)
+    return _SPLIT_BY_WORD.get(cell.strip().lower())
 
 
 def split_of(record: Mapping[str, object]) -> str:

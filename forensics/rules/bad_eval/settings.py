@@ -9,7 +9,7 @@ import polars as pl
 
 from forensics.analyses.evals.results import Row, settings_of
 from forensics.case.settings import keyed
-from forensics.knowledge.vocabulary import stands_for, words_for
+from forensics.knowledge.vocabulary import keys_of, stands_for, words_for
 from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.kit import Finding, Findings, Onset, Run, fact_evidence, proof, rule
 
@@ -47,10 +47,6 @@ def _judged(sampling: Row, heat: Row) -> Finding | None:
     )
 
 
-_FEW_BITS = ("model_args.load_in_4bit", "model_args.load_in_8bit", "model_args.quantization", "model_args.bits")
-_DTYPES = ("model_args.dtype", "model_dtype", "model_args.torch_dtype")
-
-
 @rule("EVL024 evaluated-in-other-precision", "evals facts", confidence="medium", causal="context")
 def precision_differs(run: Run) -> Findings:
     """Report the first file of results that was made in a coarser precision."""
@@ -86,10 +82,10 @@ def _trained(run: Run) -> Row | None:
 def _loaded(row: Row) -> tuple[str, str] | None:
     """How the model was loaded, where that is coarse, and whether it was `quantised` or `float16`."""
     settings = settings_of(row)
-    for key in _FEW_BITS:
+    for key in keys_of("few_bits_of_evaluation"):
         if str(settings.get(key, "")).lower() not in ("", "false", "none", "16", "32"):
             return f"{key.removeprefix('model_args.')}={settings[key]}", "quantised"
-    told = next((str(settings[key]) for key in _DTYPES if key in settings), "")
+    told = next((str(settings[key]) for key in keys_of("number_format_of_evaluation") if key in settings), "")
     is_half = re.fullmatch(r"(?i)(?:torch\.)?(?:float16|fp16|half)", told) is not None
     return (f"dtype={told}", "float16") if is_half else None
 

@@ -10,7 +10,7 @@ import forensics
 from forensics.knowledge.vocabulary import Wording, stands_for, wordings, words_for
 
 EVERY = pytest.mark.parametrize("row", wordings(), ids=lambda row: row.row)
-ASKED = r"""(?:(?:stands_for|words_for)\(|holding\(run,)\s*["'](\w+)["']"""
+ASKED = r"""(?:(?:stands_for|words_for)\(|holding\(run,|partial\(_minimised,)\s*["'](\w+)["']"""
 
 
 @EVERY

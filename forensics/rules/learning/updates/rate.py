@@ -13,6 +13,7 @@ from forensics.analyses.learning.rate import OVER_PEAK, Warming, Zero, ended_ear
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.endings import ending
 from forensics.case.progress import ledger
+from forensics.knowledge.vocabulary import keys_of
 from forensics.rules.kit import (
     Finding,
     Findings,
@@ -136,11 +137,6 @@ def _rise(curve: Curve, places: tuple[int, int], words: str, cause: str) -> Find
     )
 
 
-#: Schedules that end at zero, where no lowest rate is configured.
-_TO_ZERO = ("cosine", "linear")
-_DECAYS = ("cosine", "linear", "polynomial", "exponential", "inverse_sqrt")
-
-
 class AsConfigured(Struct, frozen=True):
     """Thresholds of LRN010: shares of the peak, of the steps, of the warm-up; a warm-up has `warmup` steps or more."""
 
@@ -209,10 +205,12 @@ def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
     if said is None or total is None or last is None or not cfg.finished * total <= last <= total / cfg.finished:
         return
     lowest = number_of(run, "min_lr")
-    if not said.text.lower().startswith(_DECAYS) or (lowest is not None and lowest >= cfg.at_peak * schedule.peak):
+    decays = said.text.lower().startswith(keys_of("schedule_that_decays"))
+    if not decays or (lowest is not None and lowest >= cfg.at_peak * schedule.peak):
         return
     left = float(v[-max(1, len(v) // 50) :].min()) / schedule.peak
-    if said.text.lower() in _TO_ZERO and lowest is None and cfg.left <= left < cfg.at_peak:
+    is_to_zero = said.text.lower() in keys_of("schedule_to_zero")
+    if is_to_zero and lowest is None and cfg.left <= left < cfg.at_peak:
         title = f"the schedule is longer than the run: at its end, {at_step(last)}, the rate is {left:.0%} of its peak"
         because = f"{said.text} ends near zero, and the run has {total:.0f} steps"
         yield _unlike(schedule, len(v) - 1, (title, because, "schedule_longer"), said)
