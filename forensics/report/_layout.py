@@ -1,4 +1,4 @@
-"""How the page of one command is written: one value for each kind of page, and what every page has in common."""
+"""Writes the page of one command: one value for each kind of page, and the parts that all pages share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ P = TypeVar("P", bound=Accounted)
 
 
 class Layout(Struct, Generic[P], frozen=True):
-    """The forms of a page: the fields of its document, its text, its Markdown, and what else it is written as.
+    """The forms of a page: the fields of its document, its text, its Markdown, and its further forms.
 
     `text` and `fields` leave the account of the input out: it is the same for every page, and added here.
     """
@@ -49,12 +49,12 @@ class Layout(Struct, Generic[P], frozen=True):
             yield from self.more[form](page)
 
     def payload(self, page: P) -> Payload:
-        """Give the document: schema, tool, fields, and what was read and lost."""
+        """Give the document: schema, tool, fields, coverage and issues."""
         return headed(self.schema, {**self.fields(page), **read_payload(page.coverage, page.issues)})
 
 
 def account(page: Accounted, style: Style) -> Iterator[str]:
-    """Say in text what was read, and what was lost of it."""
+    """Say in text how much was read and how much was lost."""
     yield from style.field("seen", printable(say.seen(page.coverage)), most=1)
     if page.coverage.lost_bytes or page.issues:
         count = say.plural(sum(i.count for i in page.issues), "issue")
@@ -76,13 +76,13 @@ def whole(label: str, text: str, style: Style) -> str:
 
 
 def text_facts(facts: Iterable[tuple[str, str]], style: Style) -> Iterator[str]:
-    """Write what is known of a run, label and value; a command or a path is copied whole."""
+    """Write the known facts of a run as label and value; a command or a path is never cut."""
     for label, value in facts:
         yield from (whole(label, value, style),) if label in _WHOLE else style.field(label, printable(value))
 
 
 def markdown_facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Write the table of what is known, label and value."""
+    """Write the table of known facts, label and value."""
     yield from ("| | |", "|---|---|")
     yield from (f"| {label} | {for_markdown(value, cell=True)} |" for label, value in facts)
 

@@ -1,4 +1,4 @@
-"""What was lost of the input, in the first lines of every answer: rows of half a file must not pass as rows of all."""
+"""Lost input, in the first lines of every answer: half of a file must not pass for the whole."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def field(said: str, style: Style, most: int = _MOST_LINES) -> Iterator[str]:
 
 
 def told(page: Iterable[str], form: str, said: str, style: Style = PLAIN) -> Iterator[str]:
-    """Give the lines of a page with what was lost where it is seen first; the same lines where nothing was lost."""
+    """Give the lines of a page with the losses at its top; the same lines when nothing was lost."""
     lines = iter(page)
     if not said:
         return lines

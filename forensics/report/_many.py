@@ -1,4 +1,4 @@
-"""Several runs at once: which of them failed the same way, of which shape, and when that was first and last seen.
+"""Several runs at once: groups that failed the same way, their shapes, and when each was first and last seen.
 
 When a run failed is the wall time of its onset, else the earliest time on the evidence of the finding that the verdict
 rests on; a run whose files print no time there has none, and is counted as such instead of being dated by its files.
@@ -14,7 +14,7 @@ from msgspec import Struct
 from forensics.model import Outcome, Report
 from forensics.report import phrases as say
 
-#: The fingerprint of a run in which nothing was found.
+#: The fingerprint of a run without a finding.
 NOTHING = "-"
 _UNDATED = "time not known"
 
@@ -45,7 +45,7 @@ class Seen(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True):
-    """Runs of one finding, or in which nothing was found; `places` are their numbers in the order given."""
+    """Runs of one finding, or of none; `places` are their numbers in the order given."""
 
     key: str
     reports: tuple[Report, ...]
@@ -59,12 +59,12 @@ class Group(Struct, frozen=True):
 
     @property
     def headline(self) -> str:
-        """What is said of the group: of the same finding the first run's words, else what all runs have in common."""
+        """The words for the group: the first run's for one finding, else those that all runs share."""
         said = {r.verdict.headline for r in self.reports}
         return self.lead.verdict.headline if self.key != NOTHING or len(said) == 1 else ""
 
 
-#: Columns of the table by shape; `ways` counts what is different among them.
+#: Columns of the table by shape; `ways` counts distinct failures.
 SHAPE_HEAD = ("outcome", "shape", "runs", "ways", "first seen", "last seen", "no time")
 
 
@@ -87,7 +87,7 @@ class ShapeRow(Struct, frozen=True):
 
 
 def fingerprint(report: Report) -> str:
-    """Give what is equal for runs that failed, or are suspect, the same way; `-` where nothing was found."""
+    """Give a key that is equal for runs that failed, or are suspect, the same way; `-` without a finding."""
     return report.verdict.identity.root if report.verdict.identity is not None else NOTHING
 
 

@@ -29,7 +29,7 @@ def render_many(reports: Sequence[Report]) -> Iterator[str]:
 
 @renderer("github", many=render_many)
 def render(report: Report) -> Iterator[str]:
-    """Write one command per finding, the verdict's first; one notice when there is none."""
+    """Write one command per finding, the verdict's first; one notice without findings."""
     said = words(report.coverage)
     yield from islice(told(_commands(report), "github", said), MOST)
 

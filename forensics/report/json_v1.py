@@ -24,7 +24,7 @@ def encoded(payload: Mapping[str, object]) -> str:
 
 
 def render_many(reports: Sequence[Report]) -> Iterator[str]:
-    """Write all runs as one document; `fleet` says which of them failed the same way, and when.
+    """Write all runs as one document; `fleet` groups those that failed the same way, with their times.
 
     Run by run: as plain values, runs take six times the memory of their text.
     """

@@ -1,4 +1,4 @@
-"""The verdict for an issue, a pull request or a chat: Markdown in which nothing of the input can act as markup."""
+"""The verdict for an issue, a pull request or a chat: Markdown in which no input acts as markup."""
 
 from __future__ import annotations
 

@@ -17,12 +17,12 @@ Payload = dict[str, Any]
 
 
 def tool() -> Payload:
-    """Name and version of what wrote the document."""
+    """Name and version of the program that wrote the document."""
     return {"name": "forensics", "version": tool_version()}
 
 
 class Accounted(Struct, frozen=True, kw_only=True):
-    """What a command found, with the account of its input: every file that was read, and what could not be read."""
+    """The result of a command, with the coverage of its input: every file that was read, and every loss."""
 
     coverage: Coverage = field(default_factory=Coverage)
     issues: tuple[Issue, ...] = ()
@@ -108,7 +108,7 @@ def evidence_payload(evidence: Evidence) -> Payload:
 
 
 def _coverage(coverage: Coverage) -> Payload:
-    """The account of bytes, what was absent, and the names that were read and not recognised."""
+    """The account of bytes, absent signals, and names that were read but not recognised."""
     file = "source status format? ingester? size_bytes read_bytes skipped_bytes records reason?"
     return {
         "files": [named(f, file) for f in coverage.files],

@@ -51,7 +51,7 @@ def utc(t_ns: int | None) -> str | None:
 
 
 def checkpoint(saved: Checkpoint) -> str:
-    """Say which checkpoint, and where it is where the run says so."""
+    """Name the checkpoint, and its place if the run says it."""
     return f"step {saved.step}" + (f", {saved.path}" if saved.path else "")
 
 
@@ -64,10 +64,10 @@ def ranks(culprits: Iterable[int]) -> str:
 
 
 def stated(evidence: Evidence, room: float = inf) -> str:
-    """Give what a place says: the line, a long one from its own words on, else the number; empty without either."""
+    """Give the text at a place: the line, a long one from its own words on, else the number; empty without either."""
     words = (evidence.quote or (f"{evidence.name} = {evidence.value}" if evidence.name else "")).strip()
     if len(words) > room and evidence.locator.line is not None:
-        return spoken(words) or words  # what a logger prints goes before what it was given
+        return spoken(words) or words  # the prefix of a logger goes before the message
     return words
 
 
@@ -97,7 +97,7 @@ def lead(report: Report) -> Finding | None:
 
 
 def notes(report: Report) -> list[Finding]:
-    """What is worth a look in a run that nothing is found wrong with, the most severe and certain first.
+    """Remarks on a run without a failure, the most severe and certain first.
 
     Without a verdict, all that is at least likely is part of the answer.
     """
@@ -107,7 +107,7 @@ def notes(report: Report) -> list[Finding]:
 
 
 def unseen(report: Report) -> tuple[str, ...]:
-    """What the verdict could not rest on: signals that nobody recorded, files skipped, bytes lost, issues."""
+    """Gaps below the verdict: signals that nobody recorded, files skipped, bytes lost, issues."""
     coverage = report.coverage
     skipped = [f for f in coverage.files if f.status is FileStatus.SKIPPED and f.reason != WEIGHTS]
     parts: list[str] = []
@@ -149,13 +149,13 @@ def seen(coverage: Coverage) -> str:
 
 
 def fix(action: Action) -> str:
-    """Say one action, and what the run has set now where it is about a setting."""
+    """Say one action, with the present value of the setting that it changes."""
     now = action.setting
     return action.text + (f" (now {now.key} = {now.value}, {now.place})" if now is not None else "")
 
 
 def headline(verdict: Verdict) -> str:
-    """The headline below the word of its outcome, which it does not repeat."""
+    """The headline without the word of its outcome above it."""
     return verdict.headline.removeprefix("Cannot say: ")
 
 
@@ -175,7 +175,7 @@ def cause(verdict: Verdict) -> str:
 
 
 def confirm(verdict: Verdict) -> str:
-    """What would confirm the cause; empty where it is certain or not known."""
+    """A check that would confirm the cause; empty for a certain or unknown cause."""
     row = causes().get(verdict.cause)
     certain = (verdict.cause_confidence or verdict.confidence) is Confidence.HIGH
     return row.confirms if row is not None and row.is_known and not certain else ""
@@ -191,7 +191,7 @@ _DECISIONS = {
 
 
 def restart(verdict: Verdict) -> str:
-    """Whether to start again, from which checkpoint and how often; empty for a run that finished."""
+    """Advice to start again: from a checkpoint, how often; empty for a run that finished."""
     decided = verdict.restart
     if decided is None:
         return ""
@@ -240,7 +240,7 @@ def open_check(verdict: Verdict) -> Check | None:
 
 
 def record(gap: Gap, *, briefly: bool = False) -> str:
-    """What was not recorded, why it matters unless there is no room for it, and how to record it next time."""
+    """A signal that was not recorded, why it matters if there is room, and how to record it next time."""
     return f"no {gap.label}: {gap.how_to_record if briefly else f'{gap.why_it_matters}. {gap.how_to_record}'}"
 
 

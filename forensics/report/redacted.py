@@ -92,7 +92,7 @@ def _fields(value: object, redactor: Redactor) -> object:
 
 
 def _frame(value: pl.DataFrame, redactor: Redactor) -> pl.DataFrame:
-    """Columns that may hold text, also within lists and structs; names of columns are what a query calls them."""
+    """Columns that may hold text, also within lists and structs; a query gives columns their names."""
     import polars as pl  # noqa: PLC0415 - only a query shows frames
 
     texts = {

@@ -54,7 +54,7 @@ def render(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
 
 
 def render_tables(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
-    """Write which tables have which columns, a row for each column: a table in a line or more for people."""
+    """Write the columns of each table, a row per column; for people one or more lines per table."""
     if form != "text":
         yield from render(page, form, style)
         return
@@ -63,7 +63,7 @@ def render_tables(page: Page, form: str, style: Style = PLAIN) -> Iterator[str]:
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
-    """A value as JSON has it; what JSON has no form for (times, decimals, bytes) as text."""
+    """A value as JSON; types without a form in JSON (times, decimals, bytes) as text."""
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}  # type: ignore[reportUnknownVariableType] # rows of a query
     if isinstance(value, list | tuple):
@@ -76,7 +76,7 @@ def cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return "NaN" if value != value else repr(value)  # noqa: PLR0124 - NaN is what does not equal itself
+        return "NaN" if value != value else repr(value)  # noqa: PLR0124 - only NaN does not equal itself
     if isinstance(value, bool):
         return str(value).lower()
     return printable(value if isinstance(value, str) else str(value))

@@ -66,7 +66,7 @@ PLAIN = Style()
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int = 0) -> Iterator[str]:
-    """Lay out a Markdown table of cells in which nothing ends a cell; the first columns, of `numbers`, to the right."""
+    """Lay out a Markdown table of escaped cells; the first columns, of `numbers`, to the right."""
     yield f"| {' | '.join(head)} |"
     yield "|" + "---:|" * numbers + "---|" * (len(head) - numbers)
     yield from (f"| {' | '.join(row)} |" for row in rows)

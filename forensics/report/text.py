@@ -164,7 +164,7 @@ def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:
             yield from style.field("note", printable(f"{note.title} ({note.evidence[0].place})"), most=room.headline)
         return
     why = [*style.field("why", printable(finding.because))] if finding.because else []
-    if style.verbose or len(why) <= room.why:  # half a reason is none
+    if style.verbose or len(why) <= room.why:  # half a reason helps nobody
         yield from why
     every = {(e.place, e.quote): e for e in reversed(finding.evidence)}
     distinct = list(reversed(every.values()))
@@ -174,12 +174,12 @@ def _evidence(report: Report, style: Style, room: _Room) -> Iterator[str]:
     if rest := len(distinct) - len(shown):
         yield from style.field("", f"and {say.plural(rest, 'more place')}: -v shows them", "dim")
     confirm = [*style.field("confirm", printable(words))] if (words := say.confirm(report.verdict)) else []
-    if style.verbose or len(confirm) <= room.confirm:  # half a sentence is none
+    if style.verbose or len(confirm) <= room.confirm:  # half a sentence helps nobody
         yield from confirm
 
 
 def _one_evidence(label: str, evidence: Evidence, style: Style, most: int = 1) -> Iterator[str]:
-    """Lay out a place, and below it what it says: a long line from its own words on, after what a logger prints."""
+    """Lay out a place, and below it its text: a long line from its own words on, after the prefix of a logger."""
     head = style.paint(f"{label:<{LABEL_CHARS}}", "dim")
     yield head + style.paint(printable(evidence.place), "cyan")
     room = max(20, style.width - LABEL_CHARS - 2)
@@ -189,7 +189,7 @@ def _one_evidence(label: str, evidence: Evidence, style: Style, most: int = 1) -
 
 
 def _advice(report: Report, style: Style, room: _Room) -> Iterator[str]:
-    """The fix, the restart with its command, the next check, and what to record for the next time."""
+    """The fix, the restart with its command, the next check, and the signals to record next time."""
     verdict = report.verdict
     yield from _fixes(report, style, room)
     if words := say.restart(verdict):
@@ -269,7 +269,7 @@ def _everything(report: Report, style: Style) -> Iterator[str]:
 
 
 def _checklist(report: Report, style: Style) -> Iterator[str]:
-    """Every check of the playbook with its state: by what it is done, or how to record what it lacks."""
+    """Every check of the playbook with its state: its evidence, or how to record the missing signal."""
     gaps = {gap.signal: gap for gap in report.verdict.missing}
     for check in report.verdict.playbook:
         done = f" [{check.evidence}]" if check.evidence else ""

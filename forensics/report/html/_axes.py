@@ -32,7 +32,7 @@ class Scale(Struct, frozen=True):
     ticks: tuple[float, ...] = ()
 
     def at(self, value: float) -> float:
-        """Give the place of a value; what is outside stays at the edge."""
+        """Give the place of a value; values outside the axis are drawn at its edge."""
         low, high, v = self._in(self.low), self._in(self.high), self._in(value)
         share = (v - low) / (high - low) if high > low else 0.5
         return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)

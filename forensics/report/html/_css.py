@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from forensics.patterns import lazily
 
-#: Selectors of one rule, of a sheet in which only `@media` holds other rules.
+#: Selectors of one rule; only `@media` holds other rules.
 _SELECTORS = lazily(r"(?<=[{}\n])([^@{}\n][^{}\n]*)\{(?=[^{}]*\})")
 
 _LIGHT = (
@@ -20,7 +20,7 @@ _DARK = (
 _STROKES = "".join(f".c{n}{{stroke:var(--c{n})}}.dot.c{n},.p{n}{{fill:var(--c{n})}}" for n in range(9))
 _ROOM = files("forensics.report.html")
 _PAGE = "\n" + _ROOM.joinpath("page.css").read_text(encoding="utf-8")
-#: What verdict, tables and drawings need anywhere on the page; each selector is complete by itself.
+#: Rules for verdict, tables and drawings anywhere on the page; each selector is complete by itself.
 _CORE = "\n" + _ROOM.joinpath("core.css").read_text(encoding="utf-8")
 CSS = (
     f":root{{{_LIGHT}}}@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"

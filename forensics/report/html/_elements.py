@@ -33,7 +33,7 @@ def some(name: str, /, *children: str | Iterable[str], **attributes: object) -> 
 
 
 def definitions(pairs: Iterable[tuple[str, str | Iterable[str]]]) -> Markup:
-    """Give labels with what belongs to each; nothing of none."""
+    """Give labels with their contents; nothing without labels."""
     return some("dl", [join(tag("dt", label), tag("dd", value)) for label, value in pairs])
 
 
@@ -52,7 +52,7 @@ def script(code: str) -> Markup:
 
 
 def join(*parts: str | Iterable[str]) -> Markup:
-    """Give parts one after the other; what is not `Markup` is escaped."""
+    """Join parts; all but `Markup` is escaped."""
     return Markup("".join(markup(p) if isinstance(p, str) else "".join(map(markup, p)) for p in parts))
 
 

@@ -1,4 +1,4 @@
-"""A figure on the page: title, drawing and legend; folded below what is to be seen in words and as a table.
+"""A figure on the page: title, drawing and legend; folded below it a description and a table.
 
 How a type of figure is drawn is found by a walk over `_drawings/`: one new file is one new type.
 """
@@ -34,9 +34,9 @@ class Live(Struct, frozen=True):
 
 
 class Drawing(Struct, frozen=True):
-    """How figures of the type `kind` are drawn, and in which section of the page they stand.
+    """Draws figures of the type `kind` and names their section of the page.
 
-    `draw(figure, ident)` gives the drawing, `below(figure)` what stands under it (a legend), `table(figure)` the same
+    `draw(figure, ident)` gives the drawing, `below(figure)` the part under it (a legend), `table(figure)` the same
     as a table, where it is not told below; `live(figure, most)` gives it for Plotly with at most so many points.
     """
 
@@ -96,7 +96,7 @@ def patch(kind: int) -> Markup:
 
 
 def svg(shown: Figure, ident: str, height: float, width: float, *parts: str | list[Markup]) -> Markup:
-    """Give a drawing with its title and description, which are what is read aloud in its place."""
+    """Give a drawing with its title and description, which a screen reader reads in its place."""
     told = tag("title", shown.title, id=f"{ident}-t"), tag("desc", shown.caption, id=f"{ident}-d")
     names, box = f"{ident}-t {ident}-d", f"0 0 {width:.0f} {height:.0f}"
     return tag("svg", *told, *parts, class_="chart", viewBox=box, role="img", aria_labelledby=names)

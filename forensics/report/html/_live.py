@@ -48,7 +48,7 @@ def scripts(figures: Sequence[tuple[str, Figure]]) -> tuple[str, str]:
 
 
 def _given(figures: Sequence[tuple[str, Figure]]) -> list[dict[str, Any]]:
-    """Every figure that can be zoomed, until the points are spent; each may use its share of what is left."""
+    """Every figure that can be zoomed, until the points are spent; each may use its share of the rest."""
     able = [(ident, f, d.live) for ident, f in figures if (d := drawing_of(f)) is not None and d.live is not None]
     found: list[dict[str, Any]] = []
     room = MOST_POINTS

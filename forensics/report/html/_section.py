@@ -1,4 +1,4 @@
-"""What a part of a run's page is, and the walk over `_sections/` that finds the parts: one new file is new parts."""
+"""A part of a run's page, and the walk over `_sections/` that finds the parts: a new file adds parts."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Section(Struct, frozen=True):
 
 @cache
 def sections() -> tuple[Section, ...]:
-    """Every part there is, in the order in which they are read."""
+    """Every part, in reading order."""
     return tuple(sorted(values("forensics.report.html._sections", "SECTIONS", Section), key=lambda s: s.order))
 
 

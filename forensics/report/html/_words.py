@@ -31,7 +31,7 @@ def evidence_of(evidence: Evidence) -> Markup:
 
 
 def command(text: str | None) -> Markup:
-    """Give a command to copy, which breaks before an option only where it can; nothing without one."""
+    """Give a command to copy, which wraps only before an option; nothing without a command."""
     if text is None:
         return join()
     options = (tag("span", option, class_="option") for option in _OPTION.split(text))
@@ -39,7 +39,7 @@ def command(text: str | None) -> Markup:
 
 
 def proof_of(every: Sequence[Evidence], told: Collection[tuple[str, str]] = ()) -> Markup:
-    """Give each place once; what says the same of other ranks or times is folded below the first of its kind.
+    """Give each place once; the same words for other ranks or times are folded below the first.
 
     `told` are places and quotes that are elsewhere on the page: only the place is given.
     """

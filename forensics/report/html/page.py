@@ -1,6 +1,6 @@
 """One self-contained page for people: no script, nothing loaded, every text of an input escaped.
 
-The policy in its head forbids everything but the one style sheet, which is named by its hash.
+The policy in its head allows only the one style sheet, by its hash.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from forensics.report.html._section import Shown, laid_out
 from forensics.report.html._words import outcome
 from forensics.report.payload import tool
 
-#: Runs that are shown whole on a page of several; of the others there is the verdict and what proves it.
+#: Runs shown whole on a page of several; the others have only their verdict and its evidence.
 MOST_WHOLE = 12
 _SOME = (
     f"{MOST_WHOLE} runs are shown whole, at least one of each failure where there is room; of the others the verdict "
@@ -97,7 +97,7 @@ def _hash(text: str) -> str:
 
 
 def overview(reports: Sequence[Report], pages: Sequence[Markup]) -> Markup:
-    """Give how many there are of each shape, then one row a run, which opens to its page of `pages`."""
+    """Give the count of each shape, then one row per run, which opens its page of `pages`."""
     shapes = data_table(_many.SHAPE_HEAD, [row.cells for row in _many.by_shape(reports)], "Runs by shape", sized=False)
     note = tag("p", _SOME, class_="note") if len(reports) > MOST_WHOLE else ""
     return join(shapes, [_group(g, pages) for g in _many.groups(reports)], note)

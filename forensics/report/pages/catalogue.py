@@ -1,4 +1,4 @@
-"""What forensics knows, as pages: the rules, one rule explained, the formats and dialects."""
+"""The knowledge of forensics as pages: all rules, one rule explained, the formats and dialects."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _settings(rule: Rule, line: str, above: tuple[str, ...] = ()) -> Iterator[st
 
 
 def _range(row: Range) -> str:
-    """A row in words: where a quantity is healthy, and what the red flag means."""
+    """A row in words: the healthy range of a quantity, and the meaning of its red flag."""
     red = f"{row.op} {row.red:g}" if row.red is not None and row.op else row.test
     flag = f"{red}: {row.meaning}" if red else row.meaning
     return f"- {row.row}: " + (f"healthy {row.healthy}; {flag}" if row.healthy else flag)

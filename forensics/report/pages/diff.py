@@ -25,7 +25,7 @@ _DECIDING = "metric change interval min_detectable base cand"
 
 
 class Page(Accounted, frozen=True):
-    """A comparison, with the account of what was read of all its runs."""
+    """A comparison, with the coverage of all its runs."""
 
     diff: Diff
 

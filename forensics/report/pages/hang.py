@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _WAITS, _RANKS, _NODES, _EVIDENCE = 6, 12, 16, 4
 _PAINTS: dict[str, Paint] = {"HANG": "red", "DEAD RANK": "red", "UNDECIDABLE": "yellow", "NO HANG": "green"}
-#: Shapes in which a rank that failed keeps the others waiting.
+#: Shapes whose failed rank keeps the others waiting.
 _RANK_SHAPES = frozenset({Shape.HANG, Shape.CRASH, Shape.OOM})
 
 

@@ -18,7 +18,7 @@ _NAMED = 5
 
 
 class Page(Struct, frozen=True):
-    """A history, and what its folder is called."""
+    """A history, and the name of its folder."""
 
     place: str
     history: History

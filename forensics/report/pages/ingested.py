@@ -1,4 +1,4 @@
-"""What a store holds after `forensics ingest`: files, tables, rows, losses."""
+"""The contents of a store after `forensics ingest`: files, tables, rows, losses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Summary(Accounted, frozen=True):
 
 
 def summary_of(run: Run, place: str) -> Summary:
-    """Count what `run` holds."""
+    """Count the files, tables and rows of `run`."""
     rows = {table: int(run.scan(table).select(pl.len()).collect().item()) for table in TABLES}
     telling = pl.col("attrs").str.json_path_match("$.role").fill_null("") != "context"
     told = int(run.scan("events").select(telling.sum()).collect().item())

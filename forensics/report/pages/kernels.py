@@ -1,4 +1,4 @@
-"""What the devices did, laid out: `forensics.kernels/1`, text and Markdown."""
+"""The work of the devices, laid out: `forensics.kernels/1`, text and Markdown."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _by_rank(profile: KernelProfile) -> Table:
 
 
 def _summed(parts: Iterable[tuple[tuple[str, ...], int, int]], most: int = 0) -> list[tuple[str, ...]]:
-    """Rows of time, share and count of what has one name on all ranks, the longest first."""
+    """Rows of time, share and count by name over all ranks, the longest first."""
     time, count = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
     for key, ns, n in parts:
         time[key] += ns
@@ -166,7 +166,7 @@ def _pair(diff: KernelDiff) -> Table:
 
 
 def _notes(profile: KernelProfile) -> Iterator[tuple[str, str]]:
-    """What needs a sentence: work from before the window, work without a launch, the data loader, a late rank."""
+    """Remarks: work from before the window, work without a launch, the data loader, a late rank."""
     before = [(r, r.before_window) for r in profile.ranks if r.before_window]
     lone = [(r, r.no_launch) for r in profile.ranks if r.no_launch]
     for found, words in ((before, "was launched before the window, and is kept"), (lone, "has no launch in the trace")):
@@ -191,7 +191,7 @@ def _who(found: list[RankProfile], profile: KernelProfile) -> str:
 
 
 def _sum(kernels: list[Kernel]) -> str:
-    """How much work, and by name what took longest of it."""
+    """The amount of work, and its longest parts by name."""
     count, time = Counter[str](), Counter[str]()
     for kernel in kernels:
         count[kernel.name] += kernel.count
@@ -275,7 +275,7 @@ def _text(page: Page, style: Style) -> Iterator[str]:
 
 
 def _laid(table: Table, style: Style) -> Iterator[str]:
-    """Numbers to the right; the last column, names of the input, takes what is left of the width and is cut to it."""
+    """Numbers to the right; the last column, names of the input, takes the rest of the width and is cut to it."""
     rows = [(*row[:-1], printable(short_name(row[-1]))) for row in (table.head, *table.rows)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.head) - 1)]
     rest = max(_LEAST_CHARS, style.width - sum(widths) - len(_GAP) * len(widths))
@@ -327,7 +327,7 @@ def _rank_payload(rank: RankProfile, top: int) -> Payload:
 
 
 def _diff_payload(diff: KernelDiff, top: int) -> Payload:
-    """The comparison: the base's ranks, and what changed."""
+    """The comparison: the base's ranks, and the changes."""
     return {
         "base": {"run": diff.base.name, **_profile_payload(diff.base, top)},
         "diff": {

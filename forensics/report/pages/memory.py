@@ -58,7 +58,7 @@ def answer(memory: Memory) -> str:
 class Table(Struct, frozen=True):
     """Column heads and rows of cells; `wide` is the column that gives way when a row is too long.
 
-    `places` are `file:line`, one per row, which are never cut and so are printed below it.
+    `places` are `file:line`, one per row, printed uncut below it.
     """
 
     heads: tuple[str, ...]
@@ -172,7 +172,7 @@ def _of_leaks(memory: Memory) -> Table:
 
 
 def _of_peak(memory: Memory) -> Table:
-    """What the first snapshot holds at its peak, by line of code."""
+    """Memory of the first snapshot at its peak, by line of code."""
     cells = tuple(
         (_gib(share.bytes), str(share.count), share.category, share.site)
         for s in memory.snapshots[:1]
@@ -192,7 +192,7 @@ def _of_changes(memory: Memory) -> Table:
 
 
 def _of_grown(memory: Memory) -> Table:
-    """What each line of code holds more than in the base."""
+    """Memory that each line of code holds beyond the base."""
     grown = memory.diff.grown if memory.diff is not None else ()
     cells = tuple((_gib(g.bytes), str(g.count), _gib(g.per_step), g.site) for g in grown)
     return Table(("more", "blocks", "per step", "line"), cells, 3)

@@ -22,7 +22,7 @@ _PAINTS: dict[str, Paint] = {"FINITE": "green", "RECOVERED": "green", "CANNOT SA
 
 
 class Page(Accounted, frozen=True):
-    """What the analysis found, and the options to restart with."""
+    """The result of the analysis, and the options to restart with."""
 
     origin: NanOrigin
     run: str
@@ -30,7 +30,7 @@ class Page(Accounted, frozen=True):
 
 
 def restart_of(verdict: Verdict) -> str | None:
-    """The options to restart with, and the change in them, where the verdict is about what the page tells."""
+    """The options to restart with, and the change in them, where the verdict is about the same failure."""
     return verdict.restart.command if verdict.shape is Shape.NAN and verdict.restart is not None else None
 
 

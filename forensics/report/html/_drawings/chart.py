@@ -1,4 +1,4 @@
-"""A chart over steps: curves, what is not finite, levels, and the places that matter, each with its words.
+"""A chart over steps: curves, non-finite values, levels, and labelled marks.
 
 For Plotly, curves have holes where records were not finite, and marks and gaps are shapes.
 """
@@ -52,7 +52,7 @@ def chart(figure: Chart, ident: str) -> Markup:
 
 
 def legend(figure: Chart) -> Markup:
-    """Name the curves where there are several, and what is drawn without words beside it."""
+    """Name the curves when there are several, and every mark without a label."""
     bad = any(c.culprit for c in figure.curves)
     named = [(_swatch(_color(c, n, bad=bad)), c) for n, c in enumerate(figure.curves) if len(figure.curves) > 1]
     items = [tag("li", drawn, _named(c), class_=c.culprit and "culprit") for drawn, c in named]

@@ -19,7 +19,7 @@ _WORDS_FROM = 28.0
 
 
 def flame(figure: Flame, ident: str) -> Markup:
-    """Draw the blocks from the outermost frames down, each in a box of its own that cuts what is too long for it."""
+    """Draw the blocks from the outermost frames down, each in its own box, which cuts longer names."""
     placed = list(_placed(figure))
     deepest = max((depth for _, _, _, depth in placed), default=0)
     parts = [_block(figure, one, x, wide, depth) for one, x, wide, depth in placed]
@@ -38,7 +38,7 @@ def table(figure: Flame) -> Table:
 
 
 def live(figure: Flame, most: int) -> Live:
-    """Give the same for Plotly, where a click on a block shows it and what it called in full width."""
+    """Give the same for Plotly, where a click on a block zooms to it and its callees."""
     ids, parents, labels, told = list[str](), list[str](), list[str](), list[str]()
     values, colors = list[float](), list[int]()
     waiting: list[tuple[Block, str]] = [(one, "") for one in figure.roots]

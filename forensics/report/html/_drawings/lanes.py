@@ -1,4 +1,4 @@
-"""What happened when, one lane a rank: numbered dots with their texts in the list below."""
+"""Events over time, one lane per rank: numbered dots with their texts in the list below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two runs differ in: facts, then a table that scrolls, then what has to be known beside it."""
+"""Differences of two runs: facts, then a table that scrolls, then its notes."""
 
 from __future__ import annotations
 

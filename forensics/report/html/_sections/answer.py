@@ -1,4 +1,4 @@
-"""The answer: the outcome and what was lost, where it started, what mends it, whether to start again."""
+"""The answer: outcome, losses, onset, fix, and whether to start again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every file with what became of its bytes, what was lost, and which kinds of evidence were absent."""
+"""Every file with the use of its bytes, the losses, and the kinds of evidence that were absent."""
 
 from __future__ import annotations
 

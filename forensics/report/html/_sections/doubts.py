@@ -1,4 +1,4 @@
-"""What speaks against the answer, what the run did not record, and the checklist for this failure."""
+"""Evidence against the answer, gaps in the records of the run, and the checklist for this failure."""
 
 from __future__ import annotations
 

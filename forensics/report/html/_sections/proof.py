@@ -27,7 +27,7 @@ def _listed(title: str, items: Iterable[str]) -> Markup:
 
 
 def findings(shown: Shown) -> Markup:
-    """Give every finding, folded: its words, then the rule; inside it the evidence, and links to what shows it."""
+    """Give every finding, folded: its words, then the rule; inside it the evidence, and links to its figures."""
     report, prefix = shown.report, shown.prefix
     if not report.findings:
         return join()
