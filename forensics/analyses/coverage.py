@@ -1,4 +1,4 @@
-"""What was read of a run, what was not, and which metrics were read although nothing is known of their names."""
+"""The coverage of a run: read and lost bytes, absent signals, and metrics with unknown names."""
 
 from __future__ import annotations
 

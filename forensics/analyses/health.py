@@ -103,7 +103,7 @@ def _lost(run: Run) -> str | None:
 
 
 def _risen(run: Run) -> str | None:
-    """Say which training loss, of parts too, is many times higher in its last third than in its first."""
+    """Name the training loss, of parts too, that is many times higher in its last third than in its first."""
     if episode_series(run) or keys_of(run).select(holding(run, "of_reward").any()).item():
         return None
     of_loss = holding(run, "of_loss") & ~holding(run, "no_objective") & ~holding(run, "beside_the_objective")

@@ -1,4 +1,4 @@
-"""Which signals a run recorded: each with the file that holds most of it, and the steps that it covers."""
+"""The signals that a run recorded: each with the file that holds most of it, and its steps."""
 
 from __future__ import annotations
 

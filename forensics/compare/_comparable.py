@@ -1,4 +1,4 @@
-"""What makes two runs not comparable: other hardware, batches, lengths or precision, read from what both recorded."""
+"""Reasons why two runs are not comparable: other hardware, batches, lengths or precision, as both recorded them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Series(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What it measures: unit and form."""
+        """Its unit and form."""
         return self.clock.unit, "mean" if self.clock.form in {"clock", "wall"} else "sample"
 
     @property
@@ -55,7 +55,7 @@ def series_of(run: Run) -> list[Series]:
 
 
 def matched(runs: Sequence[Run], metric: str | None) -> tuple[Series, ...] | str:
-    """Choose one series for each run, all of the same unit; a sentence says why there is none.
+    """Choose one series for each run, all of the same unit; a sentence says why no series fits.
 
     The finest of the best unit, of the same name where all have it. `metric` is a name as printed or canonical.
     """

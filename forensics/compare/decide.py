@@ -1,4 +1,4 @@
-"""From an estimated ratio to a verdict: regression, improvement, no change, or inconclusive and what settles it."""
+"""From an estimated ratio to a verdict: regression, improvement, no change, or the data that would settle it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the devices of a run did, from its profiler traces: one profile a rank and profiling window, as plain values."""
+"""The work of the devices of a run, from its traces: one profile a rank and profiling window, as plain values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Kernel(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """A step on the host, and what the device did with the work that it launched."""
+    """A step on the host, and the device's time for the work that it launched."""
 
     step: int
     dur_ns: int

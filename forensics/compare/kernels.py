@@ -1,4 +1,4 @@
-"""Two profiler traces side by side: what grew, what shrank and what is new, by category of kernel and by kernel.
+"""Two profiler traces side by side: grown, shrunk and new kernels, by category and by name.
 
 Times are per step and rank where both have steps, so that windows of different lengths compare; else per trace.
 """
@@ -49,7 +49,7 @@ class Change(Struct, frozen=True):
 
 
 class KernelDiff(Struct, frozen=True):
-    """What changed from `base` to `cand`, the largest change first; `idle` is by cause, then the loader's wait."""
+    """The changes from `base` to `cand`, the largest first; `idle` is by cause, then the loader's wait."""
 
     base: KernelProfile
     cand: KernelProfile

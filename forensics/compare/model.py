@@ -11,7 +11,7 @@ from forensics.model import Evidence, Number
 
 
 class Options(Struct, frozen=True):
-    """What the caller asked: a metric by name, the policy, and whether to compare what is not comparable."""
+    """The caller's request: a metric by name, the policy, and whether to compare runs that are not comparable."""
 
     metric: str | None = None
     policy: Policy = field(default_factory=Policy)

@@ -1,4 +1,4 @@
-"""Runs in one place, side by side: what a failed one differs in from its siblings, and what that tells.
+"""Runs in one place, side by side: the differences of a failed run from its siblings, and their meaning.
 
 A run that failed is compared with each that did not: what differs between them is a check that somebody made. Two that
 failed alike tell which change did not help. Two whose settings are equal should log one loss: where they part,
@@ -36,7 +36,7 @@ _BY_HEART = 0.1
 
 
 class Sibling(Struct, frozen=True):
-    """One run of a place and what was said of it."""
+    """One run of a place and its report."""
 
     run: Run
     report: Report
@@ -90,7 +90,7 @@ def _both_ill(first: Sibling, second: Sibling) -> Iterator[str]:
 
 
 def _none_failed(first: Sibling, second: Sibling) -> Iterator[str]:
-    """What two runs tell that both trained: scores, a worse minimum on more devices, or losses that part."""
+    """Findings of two runs that both trained: scores, a worse minimum on more devices, or losses that part."""
     pairs = compare_all((first.run,), second.run)
     worse = [p for p in pairs if p.significant]
     if worse:
@@ -142,7 +142,7 @@ def _on_more_devices(few: tuple[Sibling, np.ndarray], many: tuple[Sibling, np.nd
 
 
 def _devices(run: Run) -> float | None:
-    """Processes of a run: what its environment or its settings say."""
+    """The number of processes of a run, by its environment or its settings."""
     counts = rf"(?:^|\.){setting('device_count').keys}$"
     rows = run.scan("facts").filter(pl.col("key").str.to_lowercase().str.contains(counts)).select("value").collect()
     said = {number for (text,) in rows.iter_rows() if (number := _number(str(text).strip('"')))}
@@ -182,7 +182,7 @@ def _list(found: Sequence[Difference]) -> str:
 
 
 def _telling(when: str, found: Sequence[Difference]) -> str:
-    """What the first of the differences tells that the table knows, behind a colon."""
+    """The meaning of the first difference that the table knows, behind a colon."""
     rows = ((d, row) for d in found for row in _table())
     told = (words for d, (name, of, way, words) in rows if (name, of) == (d.name, when) and _went(way, d))
     return next((f": {words}" for words in told), "")

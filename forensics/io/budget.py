@@ -1,4 +1,4 @@
-"""What reading one file may cost, in proportion to its size: an account that readers and the sink charge.
+"""The allowed cost of reading one file, in proportion to its size: an account that readers and the sink charge.
 
 `Limits` bounds bytes; a small file can still ask for work without end, by values that it refers to again and again, by
 names that it joins, by counts that it only claims. A unit is about 0.15 µs of Python, or a cell of 16 bytes. What takes
@@ -19,7 +19,7 @@ TEXT_CHARS = 8
 
 
 class WorkExceeded(LimitExceeded):
-    """A file asks for more work than its size allows; what was read until then is kept."""
+    """A file asks for more work than its size allows; the rows read until then are kept."""
 
 
 class Budget:

@@ -1,4 +1,4 @@
-"""The one way in which numpy memory becomes a column: polars keeps what it is given, so nobody may write there again.
+"""The one way from numpy memory to a column: polars keeps the memory, so nobody may write there again.
 
 A series made from an array is a view of it. A buffer that is filled again after that changes rows that were read long
 before.

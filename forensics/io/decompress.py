@@ -27,7 +27,7 @@ def compression_of(head: bytes) -> str:
     return "zstd" if head.startswith(ZSTD) else ""
 
 
-class _Damaged(Exception):  # noqa: N818 - internal: carries what came out before the damage
+class _Damaged(Exception):  # noqa: N818 - internal: carries the bytes before the damage
     def __init__(self, why: str, out: bytes, used_bytes: int) -> None:
         super().__init__(why)
         self.out = out
@@ -38,7 +38,7 @@ class _Member(Protocol):
     """One gzip member or zstd frame, fed step by step."""
 
     def step(self, data: bytes) -> tuple[bytes, bytes, bool]:
-        """Take compressed bytes, return what they became, what was not used, and whether the member is over."""
+        """Take compressed bytes, return the decoded and the unused bytes, and whether the member is over."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What there is to read in a run: which of its files can be read, and why the others cannot."""
+"""Finds the files of a run: those that can be read, and why the others cannot."""
 
 from __future__ import annotations
 

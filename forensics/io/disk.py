@@ -1,4 +1,4 @@
-"""Bytes by position, from an open file or from memory, and the account of what became of them."""
+"""Bytes by position, from an open file or from memory, and the account of their use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COPY_BYTES = 16 << 20
 
 
 class Lost(Struct, frozen=True):
-    """From which byte on a file could not be read, and why: `shrank`, `read-error` or `hole`."""
+    """The first byte of a file that could not be read, and why: `shrank`, `read-error` or `hole`."""
 
     code: str
     byte: int
@@ -40,7 +40,7 @@ class Disk(Protocol):
 
     @property
     def lost(self) -> Lost | None:
-        """What could not be read so far; None when every byte that was asked for was there."""
+        """The first loss so far; None when every requested byte was there."""
         ...
 
     @property

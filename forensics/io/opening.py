@@ -1,4 +1,4 @@
-"""The one way in which a file of a run is opened: a regular file, read-only, no link followed, its times untouched."""
+"""The one way to open a file of a run: a regular file, read-only, no link followed, its times untouched."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS = (
 
 
 def kind_of(mode: int) -> str:
-    """Name what a mode of `stat` is: `file`, or what it is instead."""
+    """Name the kind of a mode of `stat`: `file`, `folder`, `pipe` and the like."""
     return next((name for test, name in _KINDS if test(mode)), "file" if stat.S_ISREG(mode) else "unknown kind")
 
 

@@ -1,4 +1,4 @@
-"""What a Parquet file says of itself, checked page by page before a decoder that trusts it is let near it.
+"""Checks the claims of a Parquet file page by page before a trusting decoder reads it.
 
 A decoder allocates what the headers claim, so a few bytes can ask for all memory. Here the footer and the header of
 every page are read (Thrift's compact protocol, of the format's specification), and columns whose claims contradict each

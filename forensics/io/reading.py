@@ -33,7 +33,7 @@ _LET_GO_BYTES = 16 << 20
 
 
 class ReadAccount(Struct, frozen=True):
-    """What one pass did with the bytes on disk: `read_bytes + skipped_bytes` is the size of the file."""
+    """The use of the bytes on disk in one pass: `read_bytes + skipped_bytes` is the size of the file."""
 
     read_bytes: int
     skipped_bytes: int
@@ -158,7 +158,7 @@ class Opened:
             return None
 
     def problems(self) -> tuple[Issue, ...]:
-        """What the last pass over `blocks` or `chunks` could not read."""
+        """The losses of the last pass over `blocks` or `chunks`."""
         return tuple(self._ledger.issues)
 
     def account(self) -> ReadAccount:
@@ -268,7 +268,7 @@ def _next(stream: BinaryIO) -> bytes:
 
 @contextmanager
 def _refusing(place: str) -> Generator[None, None, None]:
-    """Say which place the machine refuses."""
+    """Name the place that the machine refuses."""
     try:
         yield
     except OSError as error:

@@ -86,7 +86,7 @@ def slices_of(opened: Opened, cutting: Cutting, counted: Counted) -> tuple[Slice
 
 
 def _begin(opened: Opened, near: int, cutting: Cutting) -> int:
-    """A place before `near` at which a slice may begin; 0 where none is found."""
+    """A place before `near` at which a slice may begin; 0 without one."""
     for _ in range(_TRIES):
         low = max(near - cutting.line_bytes, 0)
         at = low + _last_line(opened.span(low, near - low + 1))

@@ -1,6 +1,6 @@
 """Secrets taken out of rows on their way into the store, whatever the ingester: no table ever holds one.
 
-Every column of text is looked through but those of `OURS`, which hold words of this program or the name of a file.
+Searches every column of text but those of `OURS`: they hold words of this program or the name of a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SAMPLE_ROWS = 256
 
 
 def without_secrets(table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Give the rows with secrets replaced; most hold none, which is seen without looking at them one by one."""
+    """Replace the secrets in rows; one look at all of them suffices where none holds any."""
     columns = texts_of(table)
     if hidden := _hidden([frame[name] for name in columns]):
         every = (frame[name] for name in columns)
@@ -58,7 +58,7 @@ def _distinct(column: pl.Series) -> pl.Series:
 
 
 def _announced(texts: pl.Series) -> pl.Series:
-    """Which texts hold a literal that announces a secret, or a secret that none announces; null for a null."""
+    """Flag texts with a literal that announces a secret, or with an unannounced secret; null for a null."""
     found = texts.alias("text").to_frame().select(_bare()).to_series()
     if len(texts) == 1 and texts.str.len_bytes().sum() < _FEW_BYTES:
         lowered = str(texts[0]).lower()

@@ -34,7 +34,7 @@ _TOKEN = lazily(
 #: The parser of polars gives up at 50 levels of its own.
 _DEPTH = 48
 _BEGINS = ("SELECT", "WITH", "VALUES")
-#: What ends the relations of a query.
+#: Words that end the relations of a query.
 _SETS = frozenset(("UNION", "INTERSECT", "EXCEPT"))
 _BEHIND_FROM = _SETS | {
     *("SELECT", "WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "FETCH")
@@ -55,7 +55,7 @@ class Token(NamedTuple):
 
     @property
     def upper(self) -> str:
-        """A bare word in capitals, an operator as it is, nothing for all else: what grammar is compared with."""
+        """A bare word in capitals, an operator as it is, nothing for all else: the form that the grammar compares."""
         return self.text.upper() if self.kind in ("word", "op") else ""
 
 
@@ -167,7 +167,7 @@ class _Guard(Struct):
             raise self._unexpected(")")
 
     def _any(self) -> None:
-        """Take one token where it stands, with those that belong to it."""
+        """Take the current token, with those that belong to it."""
         token, level = self.next, self.levels[-1]
         if token.kind == "string":
             self._write(f"'{token.text}'")
@@ -303,7 +303,7 @@ class _Guard(Struct):
         self._alias()
 
     def _alias(self) -> None:
-        """What a relation is called: `[AS] name [(columns)]`."""
+        """The alias of a relation: `[AS] name [(columns)]`."""
         if self.next.upper == "AS":
             self._write("AS")
         elif self.next.kind != "name" and (self.next.kind != "word" or self.next.upper in words.RESERVED):

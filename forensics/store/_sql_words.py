@@ -1,4 +1,4 @@
-"""Words of the SQL that a query may use: what no bare name may be, joins, operators and functions."""
+"""Words of the SQL that a query may use: reserved names, joins, operators and functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: What a statement may begin with that changes something.
+#: First words of statements that change something.
 CHANGES = _words(
     """
     ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DEALLOCATE DELETE DETACH DROP EXECUTE
@@ -24,7 +24,7 @@ RESERVED = _words(
     TRUE UNION UNPIVOT USING VALUES WHEN WHERE WINDOW WITH XOR
     """
 )
-#: Reserved words that make a relation, or a file, of what follows.
+#: Reserved words that turn the next word into a relation or a file.
 BANNED = _words("ASOF INTO LATERAL MINUS PIVOT RECURSIVE TABLE TABLESAMPLE UNPIVOT")
 #: Words with a part in the grammar in some places, and names in all others.
 IN_PLACES = _words(

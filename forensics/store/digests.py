@@ -43,7 +43,7 @@ def whole_digest(digests: Sequence[str]) -> str:
 def ranges(opened: Opened, begin: int, end: int, block_bytes: int) -> tuple[str, ...]:
     """SHA-256 of each range of a file, of `_RANGE_BYTES`, that begins in a part of it; empty for one that ends early.
 
-    Where the place tells contents apart by itself, as object storage does, the first is that of what it says.
+    Where the place identifies contents, as object storage does, the first is the hash of its answer.
     """
     if opened.content_id:
         said = hashlib.sha256(f"{opened.content_id} {opened.size_bytes}".encode()).hexdigest()

@@ -97,7 +97,7 @@ class Stored(Struct, frozen=True):
 
 
 def ingest_to_disk(job: Job, place: Path, ages: Ages = AGES) -> Stored:
-    """Bring the store of the run under `place` up to date, and give what it holds.
+    """Bring the store of the run under `place` up to date, and give its contents.
 
     Raises `PlaceError` when the place cannot be written to.
     """
@@ -115,7 +115,7 @@ def ingest_to_disk(job: Job, place: Path, ages: Ages = AGES) -> Stored:
 def ingest_to_packs(job: Job, place: Path) -> Stored:
     """Read some sources of a run into packs under `place`, where whoever reads the run as a whole finds them.
 
-    Gives what the store holds of these sources. Raises `PlaceError` when the place cannot be written to.
+    Gives the entries of these sources. Raises `PlaceError` when the place cannot be written to.
     """
     home = place / run_key(job.place, device_only=job.limits.device_only)
     try:
@@ -135,7 +135,7 @@ def _stored(tables: Iterable[tuple[str, pl.LazyFrame]], entries: Sequence[Entry]
 
 
 class _Plan(Struct):
-    """What is known of each source, from the current generation, from packs, and from what was read now."""
+    """The entry of each source, from the current generation, from packs, and from this reading."""
 
     job: Job
     home: Path
@@ -154,7 +154,7 @@ class _Plan(Struct):
         self.known = frozenset(("", *(reader.name for reader in self.job.ingesters)))
 
     def published(self) -> Held:
-        """Read what is missing, and give the generation that holds the run."""
+        """Read the missing sources, and give the generation that holds the run."""
         for _ in range(_ROUNDS):
             self.read()
             try:
@@ -166,7 +166,7 @@ class _Plan(Struct):
         raise PlaceError(f"the store {os.fspath(self.home)!r}", OSError("files of it change while it is used"))
 
     def read(self) -> None:
-        """Find what the store holds of the sources, and read the others."""
+        """Find the stored sources, and read the others."""
         self.current = self._current()
         self.now = {one.path: stamps.stamp_of(self.job.place, one, self.job.ingesters) for one in self.job.sources}
         asked = self._matched(self.job.sources)
@@ -177,7 +177,7 @@ class _Plan(Struct):
         raise PlaceError(f"the store {os.fspath(self.home)!r}", OSError("what was just written cannot be read"))
 
     def of(self, source: Source) -> list[Found]:
-        """What was found of a source: the whole, or the slices that were read here."""
+        """The findings for a source: its whole, or the slices read here."""
         sliced, has = self.sliced.get(source.path), self.job.has
         if sliced is not None:
             return [sliced.found[n] for n in sorted(sliced.found) if has is None or has(joining.name_of(source, n))]
@@ -211,7 +211,7 @@ class _Plan(Struct):
         return any(path in said and said[path] == self.now[path] for path in left)
 
     def _matched(self, sources: Sequence[Source]) -> list[Asked]:
-        """Take what folders hold of unchanged sources; give those that are to be read, or at least to be hashed."""
+        """Take the entries of unchanged sources; give the sources left to read, or at least to hash."""
         left = {source.path: source for source in sources}
         for held in self._folders(left):
             for path, one in self._usable(held, left).items():
@@ -224,7 +224,7 @@ class _Plan(Struct):
         return [Asked(one, self.found[path].entry.sha256 if path in self.found else "") for path, one in left.items()]
 
     def _usable(self, held: Held, wanted: Mapping[str, Source]) -> dict[str, Found]:
-        """What a folder holds of the wanted sources, after a check of its files."""
+        """The entries of the wanted sources in a folder, after a check of its files."""
         if not any(entry.source in wanted for entry in held.manifest.sources):
             return {}
         said, placed = stamps.read(self.home, held.name), held.placed()
@@ -278,7 +278,7 @@ class _Plan(Struct):
         return list(dict.fromkeys(again))
 
     def _parts(self, asked: Asked) -> list[Asked]:
-        """A source to read, or the slices of it that are missing; nothing of what others read."""
+        """A source to read, or its missing slices; nothing that others read."""
         source, has = asked.source, self.job.has
         if not asked.sha256 and source.path not in self.sliced:
             job = self.job
@@ -312,7 +312,7 @@ class _Plan(Struct):
         return unit.lost(source, known, f"{UNREADABLE}: {why}", Issue(source.path, DIED, why))
 
     def _recorded(self, item: Item, record: Record) -> list[Asked]:
-        """Take over what became of an item; give the sources for which that failed."""
+        """Take over the result of an item; give its failed sources."""
         left = {one.source.path: one.source for one in item.asked}
         for path, stamp in record.unchanged.items():
             if path in left and self._is_taken(left[path], replace(self.found[path], stamp=stamp)):
@@ -343,7 +343,7 @@ class _Plan(Struct):
             self._doubt(path, error)
 
     def _generation(self) -> Held:
-        """Publish what was found as the current generation, unless that holds it already."""
+        """Publish the entries as the current generation, unless it holds them already."""
         every = [self.found[source.path] for source in self.job.sources]
         seen = {one.entry.source: one.stamp for one in every if one.stamp}
         held = self.current

@@ -1,4 +1,4 @@
-"""From the sinks of all sources to one run: frames concatenated, with what was read and lost as tables beside them."""
+"""Joins the sinks of all sources to one run: concatenated frames, with tables of coverage and losses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forensics.values import field_names
 
 
 def sources_frame(files: Iterable[FileCoverage], sources: Mapping[str, Source]) -> pl.DataFrame:
-    """One row per file: what it was taken for, and how much of it was understood."""
+    """One row per file: its format, and how much of it was understood."""
     every = list(files)
     found = [sources.get(f.source) for f in every]
     columns = {

@@ -48,7 +48,7 @@ class Share(Struct, frozen=True):
 
 
 class SliceRead(Struct, frozen=True):
-    """What was read of one slice of a source: what it hands over to its format, and what its rows cost.
+    """One slice of a source: its message to its format, and the cost of its rows.
 
     `handover` is empty where the slice was not read to its end; `digests` are the digests of the ranges that begin in
     it.
@@ -62,7 +62,7 @@ class SliceRead(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """One source: its content, who read it, what it gave and what was lost; without `sha256` it is never used again.
+    """One source: its content, its reader, its rows and its losses; without `sha256` it is never used again.
 
     `slice` says which slice of the source it describes; None for the whole.
     """
@@ -77,7 +77,7 @@ class Entry(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """What a folder holds; `copy` tells folders of the same content apart, where an older one was damaged."""
+    """The contents of a folder; `copy` numbers folders of the same content, after damage to an older one."""
 
     schema: int
     tool: str
@@ -124,7 +124,7 @@ def is_folder(name: str, kind: str = GENERATION) -> bool:
 
 
 def decoded(data: bytes) -> Manifest:
-    """Read a manifest; raises `InputError` when it is no manifest, or says what no reader can have said."""
+    """Read a manifest; raises `InputError` for no manifest, or for values that no reader can write."""
     try:
         found = msgspec.json.decode(data, type=Manifest)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -144,7 +144,7 @@ def decoded(data: bytes) -> Manifest:
 
 
 def _odd(entry: Entry) -> str | None:
-    """What in an entry no reader can have said."""
+    """Values of an entry that no reader can write."""
     file = entry.coverage
     statuses = {FileStatus.READ} if file.skipped_bytes == 0 else {FileStatus.PARTIAL, FileStatus.SKIPPED}
     sizes = (file.size_bytes, file.read_bytes, file.skipped_bytes, file.records)

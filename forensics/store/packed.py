@@ -154,7 +154,7 @@ class Packed(Struct, frozen=True, eq=False):
         return self.own.get_column(name)[row]
 
     def cell(self, name: str, record: int) -> Any:  # noqa: ANN401 - same
-        """Give what one record has of `SHARED`."""
+        """Give the cells of `SHARED` of one record."""
         if name in self.alone:
             return self.alone[name]
         return self.evens[name].one(record) if name in self.evens else self.records.get_column(name)[record]
@@ -206,7 +206,7 @@ class Packed(Struct, frozen=True, eq=False):
         return numbered.with_columns(made).select(pl.col(*TABLES[_TABLE]), *placed)
 
     def columns(self, *, every: bool, coded: bool = False) -> list[pl.Expr]:
-        """Give what makes the columns of `lazy`, of all rows or of some: it costs more than most questions."""
+        """Give the expressions of the columns of `lazy`, of all rows or of some: they cost more than most questions."""
         return [self._expression(name, every=every, coded=coded).alias(name) for name in TABLES[_TABLE]]
 
     def _record_expression(self) -> pl.Expr:
@@ -229,7 +229,7 @@ class Packed(Struct, frozen=True, eq=False):
         return held[0].cast(dtype) if len(held) == 1 else pl.map_batches(held, self._read, return_dtype=dtype)
 
     def shared_columns(self) -> dict[str, pl.Expr]:
-        """Give what makes the columns of `lazy_records`."""
+        """Give the expressions of the columns of `lazy_records`."""
         return {name: self._expression(name) for name in SHARED}
 
     def lazy_records(self, records: pl.DataFrame, made: Mapping[str, pl.Expr]) -> pl.LazyFrame:

@@ -91,7 +91,7 @@ def pieces(folder: str, manifest: Manifest) -> list[list[Piece]]:
 
 
 def check(home: Path, held: Sequence[tuple[str, Piece]], *, rows: bool = True) -> None:
-    """Check the file that holds these pieces, each with its source, which are all of its rows.
+    """Check the file of these pieces, each with its source; they are all of its rows.
 
     Without `rows` its checksum says enough. Raises `InputError` when it cannot be used.
     """
@@ -102,7 +102,7 @@ def check(home: Path, held: Sequence[tuple[str, Piece]], *, rows: bool = True) -
 
 
 def whole(home: Path, piece: Piece) -> bytes:
-    """Read the file of a piece; raises `InputError` when it is not what its manifest says."""
+    """Read the file of a piece; raises `InputError` when it differs from its manifest."""
     part = piece.part
     data = content(home, f"{piece.folder}/{piece.file}", min(part.size_bytes, _MOST_BYTES))
     if len(data) != part.size_bytes or hashlib.sha256(data).hexdigest() != part.sha256:
@@ -113,7 +113,7 @@ def whole(home: Path, piece: Piece) -> bytes:
 def rows_of(home: Path, piece: Piece, data: bytes | None = None) -> pl.DataFrame:
     """Give the rows of a piece; `data` is its file, where that was read before.
 
-    Raises `InputError` when the file is not what its manifest says.
+    Raises `InputError` when the file differs from its manifest.
     """
     return pl.read_parquet(io.BytesIO(whole(home, piece) if data is None else data)).slice(piece.first, piece.rows)
 
@@ -125,7 +125,7 @@ def _check_rows(data: bytes, part: Part, held: Sequence[tuple[str, Piece]]) -> N
         is_of_table = pl.read_parquet_schema(io.BytesIO(data)) == columns
         frame = pl.read_parquet(io.BytesIO(data)) if is_of_table else pl.DataFrame(schema=columns)
         is_of_sources = frame.height == part.rows and frame.filter(_odd(part.table, _sources(held))).is_empty()
-    except (Exception, pl.exceptions.PanicException) as error:  # what polars raises for a page is not one kind
+    except (Exception, pl.exceptions.PanicException) as error:  # polars raises many kinds of errors for a page
         raise InputError(f"{part.table}: it is no Parquet: {type(error).__name__}") from error
     if not is_of_table or not is_of_sources:
         raise InputError(f"{part.table}: it has other {'rows' if is_of_table else 'columns'}")

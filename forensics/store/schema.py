@@ -1,4 +1,4 @@
-"""Every table, column and type of the store, as `columns.tsv` lists them with what each holds."""
+"""Every table, column and type of the store, as `columns.tsv` lists and explains them."""
 
 from __future__ import annotations
 

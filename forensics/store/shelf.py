@@ -150,7 +150,7 @@ def publish(home: Path, work: Path, entries: Sequence[Entry], written: Sequence[
 
 
 def sweep(home: Path, keep: str, ages: Ages = AGES) -> None:
-    """Remove what nobody has used for longer than `ages`, but never `keep` nor the current generation."""
+    """Remove folders unused for longer than `ages`, but never `keep` nor the current generation."""
     with suppress(OSError, InputError):
         used = {keep, parts.content(home, CURRENT, 1 << 10).decode("ascii", "replace")}
         now = time.time()

@@ -52,7 +52,7 @@ class Raw(Struct, frozen=True):
 
 
 def settled(table: str, frames: Iterable[pl.DataFrame | Packed | Raw]) -> Iterator[pl.DataFrame | Packed]:
-    """Finish the rows of neighbours together: what a frame costs, few rows cost as much as a thousand."""
+    """Finish the rows of neighbours together: a frame of few rows costs as much as one of a thousand."""
     for are_raw, group in groupby(frames, lambda one: isinstance(one, Raw)):
         if are_raw:
             joined = pl.concat([one.frame for one in group if isinstance(one, Raw)], how="diagonal_relaxed")
@@ -62,7 +62,7 @@ def settled(table: str, frames: Iterable[pl.DataFrame | Packed | Raw]) -> Iterat
 
 
 class SourceSink:
-    """Collects what one ingester says about one source; implements `ingest._out.Out`.
+    """Collects the rows of one ingester about one source; implements `ingest._out.Out`.
 
     With `folder`, a table that reaches `limits.part_rows` is written there as `<table>-<n>.parquet`; without, all stays
     in memory. Rows are charged to `budget`, the budget of the opened file.
@@ -127,7 +127,7 @@ class SourceSink:
         return tuple(self._waiting)
 
     def settle(self, table: str) -> None:
-        """Make a frame of the waiting rows of a table; what they hold may be no value of their columns, and raise."""
+        """Make a frame of the waiting rows of a table; values that do not fit their columns raise."""
         if (waiting := self._waiting.pop(table, None)) is not None:
             self._convert(table, waiting)
 
@@ -168,7 +168,7 @@ class SourceSink:
             self._reasons[reason] = self._reasons.get(reason, 0) + skipped_bytes
 
     def settle_work(self) -> None:
-        """State the end of the budget, when it has one: what no one accounted for is skipped for that reason."""
+        """State the end of the budget, when it has one: bytes without an account are skipped for that reason."""
         budget = self.budget
         if not budget.ended:
             return
@@ -177,7 +177,7 @@ class SourceSink:
         left = self.source.size_bytes - self._read - self._skipped
         if left > 0:
             self._read += min(max(budget.reached_bytes - self._read - self._skipped, 0), left - 1)
-        elif not self._skipped:  # the reader took what it got for the whole
+        elif not self._skipped:  # the reader took its part for the whole
             self._read = max(self.source.size_bytes - 1, 0)
         lost = max(self.source.size_bytes - self._read - self._skipped, 0)
         self.account(skipped_bytes=lost, reason=WORK_REASON)
@@ -218,7 +218,7 @@ class SourceSink:
         )
 
     def frames(self) -> dict[str, pl.DataFrame]:
-        """Give what is still in memory, one frame per table."""
+        """Give the rows still in memory, one frame per table."""
         for table in self.waiting:
             self.settle(table)
         return {
@@ -228,7 +228,7 @@ class SourceSink:
         }
 
     def handed_over(self) -> Iterator[tuple[str, pl.DataFrame | Packed | Raw]]:
-        """Give away what is still in memory, in order within a table; large frames are packed, small ones raw."""
+        """Give away the rows still in memory, in order within a table; large frames are packed, small ones raw."""
         for table in self.waiting:
             self.settle(table)
         for table in list(self._frames):

@@ -1,4 +1,4 @@
-"""What a place says of a file that nobody has written to since: an unchanged file need not be read to know it.
+"""A stamp of a file from its place: an unchanged stamp means an unchanged file, without reading it.
 
 A stamp is size, time of the last write, time of the last change of its entry, and number of the file. The time of the
 change is the kernel's: neither `touch` nor a copy with its times sets it. The stamp of an object is its ETag, which the
@@ -48,7 +48,7 @@ def _beside(path: str, ingesters: Sequence[Ingester]) -> list[str]:
 
 
 def _said(path: str, *, follow: bool) -> str:
-    """The stamp of one file: nothing where there is none, `new` where it was written to just now."""
+    """The stamp of one file: empty without one, `new` when it was written to just now."""
     try:
         seen = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - a Path would normalise odd names
     except (OSError, ValueError):

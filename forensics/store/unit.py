@@ -78,7 +78,7 @@ class Item(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True):
-    """What became of an item: the name of its pack, and the stamps of sources whose content is as the store holds it.
+    """The result of an item: the name of its pack, and the stamps of sources whose content is as the store holds it.
 
     `pack` is empty where all of them are so.
     """
@@ -109,18 +109,18 @@ def items(place: str, home: Path, asked: Iterable[Asked], limits: Limits) -> lis
 
 
 def readers(ingesters: Sequence[Ingester]) -> str:
-    """Give what decides on the rows of any source beside its content: all readers, as the first that knows it reads."""
+    """Give the readers, on which the rows of any source depend: the first that knows a source reads it."""
     return ",".join(f"{one.name}={one.version}" for one in ingesters)
 
 
 def versions(readers: str, limits: Limits, source: Source) -> str:
-    """Give what decides on the rows of a source beside its content; `readers` are those of `readers`."""
+    """Give all that the rows of a source depend on beside its content; `readers` come from `readers()`."""
     ranks = "".join(f",{name}={n}" for name, n in (("rank", source.rank), ("attempt", source.attempt)) if n is not None)
     return f"{readers},schema={VERSION}{',device_only' if limits.device_only else ''}{ranks}"
 
 
 def read(item: Item) -> Record:
-    """Read the sources of an item whose content is not what the store holds, and publish their rows as a pack.
+    """Read the changed sources of an item, and publish their rows as a pack.
 
     Raises `PlaceError` when the store cannot be written to.
     """
@@ -190,7 +190,7 @@ class _Pack:
         finally:
             shutil.rmtree(spill, ignore_errors=True)
         lasts = bool(digest) and lasting(sink.issues) and _is_as_found(self.place, source)
-        said = digest if lasts else ""  # else the rows may differ from what was hashed
+        said = digest if lasts else ""  # else the rows may differ from the hashed content
         self.entries.append(Entry(source.path, said, known, shares, coverage, tuple(sink.issues)))
         return lasts
 

@@ -1,1 +1,1 @@
-"""Evaluations of a run: what was scored and how, whether a score fell, and which setting of the evaluation changed."""
+"""Evaluations of a run: scores and their settings, a fall of a score, and the setting that changed."""

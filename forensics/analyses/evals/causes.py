@@ -1,4 +1,4 @@
-"""Which setting of the evaluation changed where its scores fell: the most telling one that can act on them."""
+"""The setting of the evaluation that changed when its scores fell: the most telling one that can act on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forensics.formats.evals.checkpoint_names import stamp_ns, step_in
 from forensics.store.run import Run, derived
 from forensics.values import firsts
 
-#: Slugs of what changed; settings of every other family are `eval_settings_change`.
+#: Slugs of changes; settings of every other family are `eval_settings_change`.
 _CAUSES = {"checkpoint": "wrong_checkpoint", "tokenizer": "tokenizer_mismatch", "labels": "labels_changed"}
 _ORDER = {family: place for place, family in enumerate(("checkpoint", "labels", *RANKS[1:]))}
 #: Families whose change alone does not make a score fall far.

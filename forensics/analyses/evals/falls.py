@@ -66,7 +66,7 @@ class TaskFall(Struct, frozen=True):
 
     @property
     def lost(self) -> float:
-        """The fall as a share of what was there before."""
+        """The fall as a share of the level before it."""
         return self.gap / self.level
 
 

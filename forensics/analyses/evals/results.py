@@ -22,7 +22,7 @@ Key = tuple[str, str, str]
 FEWEST_DOCUMENTS = 30
 #: Agresti and Coull 1998: two right and two wrong added, so that a share of 0 or 1 has an error, too.
 _ADDED = 2
-#: The step, or the time, of what states none.
+#: The step, or the time, of results without one.
 EARLIEST = -(1 << 62)
 
 
@@ -33,7 +33,7 @@ def higher_is_better(*rows: Row) -> bool | None:
 
 
 def scale_of(*rows: Row) -> float:
-    """What a right answer counts in these results of one metric: 1, or 100 where they are percentages."""
+    """The value of a right answer in these results of one metric: 1, or 100 where they are percentages."""
     return 100.0 if max(abs(float(row["value"])) for row in rows) > 1 else 1.0
 
 

@@ -56,7 +56,7 @@ class Unlike(Struct, frozen=True):
 
 
 class Compared(Struct, frozen=True):
-    """What differs: `blocks` make a comparison meaningless, `care` may shift values, `model` is what is compared."""
+    """The differences: `blocks` make a comparison meaningless, `care` may shift values, `model` is what is compared."""
 
     blocks: tuple[Unlike, ...] = ()
     care: tuple[Unlike, ...] = ()
@@ -76,7 +76,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 @lru_cache(maxsize=4096)
 def family_of(key: str) -> str | None:
-    """What a setting acts on, by its key; None for one that is not known to act on a score."""
+    """The family that a setting acts on, by its key; None for a setting without a known effect on a score."""
     plain = key.lower()
     return next((family for pattern, family in _patterns() if pattern.search(plain)), None)
 

@@ -1,4 +1,4 @@
-"""Which ranks complain, and of what: a lost peer, a time-out, or an error of their own.
+"""The complaints of ranks: a lost peer, a time-out, or an error of their own.
 
 A rank that complains of a peer is a victim. What it says tells the absent one apart: a closed connection means that a
 process died or left, a time-out that it is alive and did not come.

@@ -76,7 +76,7 @@ def _by_rank(rows: pl.DataFrame, key: Key, seq: int) -> dict[int, Entry]:
 
 
 def signature(entry: Entry) -> Signature:
-    """What must be equal over the ranks of a group."""
+    """The parts of an operation that must be equal over the ranks of a group."""
     return entry.op, entry.sizes, entry.dtype
 
 

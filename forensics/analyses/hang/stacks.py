@@ -1,4 +1,4 @@
-"""Where each rank's main thread stood: inside a collective or outside, and in what kind of work.
+"""The place of each rank's main thread: inside a collective or outside, and its kind of work.
 
 A rank may have left several dumps; the kind that most ranks left is compared. A rank that left none has the stack of
 its traceback, where that says that it waited for others or was stopped from outside, or the one that faulthandler
@@ -98,7 +98,7 @@ class Stack(Struct, frozen=True):
 
     @property
     def work(self) -> str:
-        """What kind of work the innermost frames name; empty when they name none."""
+        """The kind of work of the innermost frames; empty when they name none."""
         return self._working[1]
 
     @property

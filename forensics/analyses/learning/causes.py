@@ -1,4 +1,4 @@
-"""What brought a course of a loss about: what its spikes have in common, and why it stays on a plateau."""
+"""Causes of the course of a loss: the common trait of its spikes, and the reason for a plateau."""
 
 from __future__ import annotations
 

@@ -74,13 +74,13 @@ class Departure(Struct, frozen=True):
 
     @property
     def lost(self) -> float:
-        """The share of what was learned, from the first level to the lowest, that the rise gives back."""
+        """The share of the learned fall, from the first level to the lowest, that the rise gives back."""
         learned = self.final / self.above - self.best
         return (self.final - self.best) / learned if learned > 0 else 1.0
 
 
 class Course(Struct, frozen=True):
-    """What a curve did: the spikes that recovered, and where it left for good."""
+    """The course of a curve: the spikes that recovered, and the place where it left for good."""
 
     spikes: tuple[Spike, ...]
     departure: Departure | None

@@ -96,7 +96,7 @@ def _norms_beside(run: Run, loss: Loss) -> tuple[Floats, Floats] | None:
 
 
 def kind(run: Run, loss: Loss) -> str | None:
-    """Name what a loss did: `divergence`, `level_shift`, `unresolved`, or None where it stayed on its course."""
+    """Name the course of a loss: `divergence`, `level_shift`, `unresolved`, or None where it stayed on its course."""
     return None if loss.gone is None else kind_of(loss.gone, run.threshold(Limits))
 
 

@@ -1,4 +1,4 @@
-"""What a configuration says of the learning rate, the vocabulary and the kind of training: one value for each key."""
+"""Settings of the learning rate, the vocabulary and the kind of training: one value for each key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rank of a job is slow: by its own times, or by how little it waits for the others."""
+"""Finds the slow rank of a job: by its own times, or by how little it waits for the others."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a restart lost: one metric before and after it, and the levels of the loss."""
+"""The losses of a restart: one metric before and after it, and the levels of the loss."""

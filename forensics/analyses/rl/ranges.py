@@ -146,7 +146,7 @@ def _last_step(rows: pl.DataFrame) -> float:
 
 
 def _beyond(row: Range, values: pl.Series, *, red: bool) -> pl.Series:
-    """Which values raise the red flag, or are outside the healthy range."""
+    """Flag the values that raise the red flag, or are outside the healthy range."""
     if not red:
         return (values < row.lo) | (values > row.hi)
     bound = 0.0 if row.red is None else row.red

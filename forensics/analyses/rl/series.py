@@ -1,4 +1,4 @@
-"""What a trainer prints of reinforcement learning on a language model, as one series per quantity.
+"""The metrics of reinforcement learning on a language model, as one series per quantity.
 
 Printed names differ from trainer to trainer; `names.tsv` maps them to quantities, with the trainer of each row. Only
 sources that print a name marked there, or a reward beside a KL or its spread, are read, and all sources where

@@ -1,1 +1,1 @@
-"""What CUDA memory snapshots hold."""
+"""The contents of CUDA memory snapshots."""

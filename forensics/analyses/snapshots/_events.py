@@ -86,7 +86,7 @@ def release_of(names: set[str]) -> str:
 
 
 def changes(release: str) -> tuple[pl.Expr, pl.Expr]:
-    """What each event changes: allocated and reserved bytes."""
+    """The change by each event: allocated and reserved bytes."""
     action, size, none = pl.col("action").cast(pl.String), pl.col("size"), pl.lit(0, dtype=pl.Int64)
     allocated = pl.when(action == "alloc").then(size).when(action == release).then(-size).otherwise(none)
     reserved = (

@@ -29,7 +29,7 @@ def peak_of(books: Accounts) -> tuple[int | None, int]:
 
 
 def shares_at(books: Accounts, known: Mapping[int, Known], seq: int | None) -> tuple[Share, ...]:
-    """What is allocated after event `seq` (before the first for None), by stack, the largest first."""
+    """Allocated bytes after event `seq` (before the first for None), by stack, the largest first."""
     seq = -1 if seq is None else seq
     alive = books.lives.filter((pl.col("seq") <= seq) & (pl.col("end").is_null() | (pl.col("end") > seq)))
     ended = alive.group_by("stack").agg(
@@ -54,7 +54,7 @@ def shares_at(books: Accounts, known: Mapping[int, Known], seq: int | None) -> t
 
 
 def live_shares(books: Accounts, known: Mapping[int, Known]) -> tuple[Share, ...]:
-    """What is allocated at the end, by stack, the largest first."""
+    """Allocated bytes at the end, by stack, the largest first."""
     ghosts = by_address(books.ghosts.select("addr", ghost=pl.lit(value=True)))
     seen = books.blocks.join(ghosts, on="addr", how="left")
     rows = seen.group_by("stack", pl.col("ghost").fill_null(value=False)).agg(

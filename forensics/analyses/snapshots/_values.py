@@ -1,4 +1,4 @@
-"""What a memory snapshot says, as frozen values; bytes unless the name says otherwise.
+"""The contents of a memory snapshot as frozen values; bytes unless the name says otherwise.
 
 A stack is a tuple of frames `file:line function`, innermost first, without frames of the interpreter's own machinery.
 """

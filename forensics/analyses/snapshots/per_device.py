@@ -215,7 +215,7 @@ def _of_device(value: object, device: int) -> object:
 
 
 def _gaps(books: Accounts, real: pl.DataFrame, known: Mapping[int, Known]) -> list[str]:
-    """Say what is missing from the recording, and why."""
+    """Name the missing parts of the recording, and why."""
     bare = real.height - int(real["stack"].fill_null(-1).is_in(list(known)).sum())
     notes: list[str] = []
     if books.ghosts.height:

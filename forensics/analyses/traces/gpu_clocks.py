@@ -1,4 +1,4 @@
-"""Clocks of GPUs under load, and what the log says of the reason where they fell: levels only."""
+"""Clocks of GPUs under load, and the logged reason for a fall: levels only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device kernel does, by its name: each kernel is in exactly one category.
+"""The category of a device kernel, by its name: each kernel has exactly one.
 
 The table is data (`kernel_categories.tsv`: category, kind of pattern, pattern, an example, where such names are made).
 The row that fits the longest part of a name decides, so that `ncclDevComm` is no product of matrices because it has an

@@ -1,4 +1,4 @@
-"""Which rank the others wait for: the same collective found in the traces of several ranks, and when each arrived.
+"""Finds the rank that the others wait for: one collective in the traces of several ranks, and each arrival.
 
 A collective ends on all ranks together, so the rank that spends least time in it came last. Collectives are matched by
 process group and sequence number where the trace has them, else by their order among kernels of the same name, when

@@ -1,4 +1,4 @@
-"""What a key of a configuration means, whatever the trainer calls it.
+"""The meaning of a key of a configuration, whatever the trainer calls it.
 
 The tables: `keys.tsv` (known keys), `noise.tsv`, and `stems.tsv` (words in unknown keys).
 """
@@ -19,7 +19,7 @@ _WORDS = lazily(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Concept(Struct, frozen=True):
-    """One meaning: its name, family, weight (0 to 10), how values are compared, and what it acts on."""
+    """One meaning: its name, family, weight (0 to 10), the comparison of values, and the part of a run it acts on."""
 
     name: str
     family: str

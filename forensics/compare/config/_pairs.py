@@ -1,4 +1,4 @@
-"""Settings of two runs laid beside each other: which one stands for which, which differ, and how much that matters."""
+"""Pairs of settings of two runs: the matching of names, the differences, and their weight."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _alone(entry: Entry, others: _Side, *, is_base: bool) -> Iterator[Pair]:
 
 
 def score_of(pair: Pair, batches: tuple[float | None, float | None]) -> tuple[float, str]:
-    """Give 0 to 10, and what speaks for less where something does."""
+    """Give 0 to 10, and the reason for less, if any."""
     concept = pair.concept
     score, note = concept.weight, ""
     if pair.base is None or pair.cand is None:

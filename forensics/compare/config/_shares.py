@@ -126,7 +126,7 @@ def moved(
 
 
 def consumed_apart(base: Mapping[str, Consumed], cand: Mapping[str, Consumed]) -> tuple[list[Moved], float]:
-    """The same of what was consumed; nothing where the runs counted no source in common."""
+    """The same for consumed data; nothing without a source that both runs counted."""
     return moved(base, cand, _LEAST_CONSUMED) if set(base) & set(cand) else ([], 0.0)
 
 
@@ -137,7 +137,7 @@ def evidence_of(one: Share | Consumed | None, role: EvidenceRole = EvidenceRole.
     return None if one is None else fact_evidence(one.row if isinstance(one, Consumed) else one.entry.row, role)
 
 
-# What a run consumed, against what it was told to take.
+# Consumed shares of data against the configured ones.
 
 
 def drift(every: Sequence[Entry], eaten: Mapping[str, Consumed]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The audit of two runs' settings: what differs, ranked by how plausibly it changes evaluations.
+"""The audit of two runs' settings: the differences, ranked by how plausibly they change evaluations.
 
 Keys are brought to one name (`keys.tsv`), values to one spelling; paths of outputs, names, times, hosts and
 logging are noise (`noise.tsv`). What was logged counts beside what was configured: the learning rate as printed
@@ -93,7 +93,7 @@ class Audit(Struct, frozen=True):
 
 
 def audit(base: Run, cand: Run) -> Audit:
-    """Compare what two runs recorded of their settings."""
+    """Compare the recorded settings of two runs."""
     first, second = entries(base), entries(cand)
     hosts = devices(base), devices(cand)
     eaten = consumed(base), consumed(cand)
@@ -107,7 +107,7 @@ def audit(base: Run, cand: Run) -> Audit:
 
 
 def audit_all(bases: Sequence[Run], cand: Run) -> Audit:
-    """Compare a candidate with several baselines: what it shares with any of them is no difference.
+    """Compare a candidate with several baselines: a value that it shares with one of them is no difference.
 
     The values and places are those of the first baseline.
     """

@@ -22,7 +22,7 @@ _SAME = 1e-9
 
 
 def value_of(text: str | None) -> Value:
-    """Read the JSON text of a fact; what is no JSON is taken as a word."""
+    """Read the JSON text of a fact; text that is no JSON is a word."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Two runs' evaluation results: which differences are real, and whether the evaluations were the same test at all.
+"""Two runs' evaluation results: the real differences, and whether the evaluations were the same test at all.
 
 Each metric of a task that both have is tested by the best evidence that is there: scores of the same documents, else
 the printed standard errors, else the number of documents. A group takes the place of its members in the correction for

@@ -1,4 +1,4 @@
-"""The words of the evaluation section: a headline, a line for each task that matters, the cause, what is to be done."""
+"""The words of the evaluation section: a headline, a line for each task that matters, the cause, the next step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINES, _NOTES, _MORE_CAUSES = 12, 6, 2
 
 
 def headline_of(answer: Answer, pairs: Sequence[Pair]) -> str:
-    """Say in one sentence what came out."""
+    """Say the result in one sentence."""
     family = [p for p in pairs if p.p_holm is not None]
     real = [p for p in family if p.significant]
     first = min(real, key=lambda p: p.p_holm or 0.0, default=None)
@@ -110,7 +110,7 @@ def cause_of(bases: Sequence[Run], cand: Run, real: Sequence[Pair]) -> tuple[Dif
 
 
 def words_of(causes: Sequence[Difference]) -> str:
-    """Say what most likely caused it, with both places; or that nothing on disk differs, and what to record."""
+    """Name the most likely cause, with both places; or say that nothing on disk differs, and what to record."""
     if not causes:
         return (
             "nothing recorded on disk differs that could cause it; next time record the configuration, the hashes of "

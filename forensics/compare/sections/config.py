@@ -1,4 +1,4 @@
-"""Settings of two runs: what differs, ranked by how plausibly it changes evaluations, with both places."""
+"""Settings of two runs: the differences, ranked by how plausibly they change evaluations, with both places."""
 
 from __future__ import annotations
 

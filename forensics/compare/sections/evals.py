@@ -1,4 +1,4 @@
-"""Evaluation results of two runs: were they the same test, which differences are real, what may have caused them."""
+"""Evaluation results of two runs: whether they were the same test, the real differences, and their likely causes."""
 
 from __future__ import annotations
 

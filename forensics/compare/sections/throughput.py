@@ -238,7 +238,7 @@ def headline_of(answer: Answer, decision: Decision, since: int | None, unlike: S
 def facts_of(
     sides: Sequence[SideSummary], series: Series, estimates: Sequence[Estimate], decision: Decision, options: Options
 ) -> Iterator[tuple[str, str]]:
-    """Give the lines of the section: both sides, the error, and what it rests on."""
+    """Give the lines of the section: both sides, the error, and its basis."""
     unit = printed_unit(series)
     for number, side in enumerate(sides):
         label = "cand" if number == len(sides) - 1 else "base"
@@ -268,7 +268,7 @@ def notes_of(
     unlike: Sequence[Difference],
     options: Options,
 ) -> Iterator[str]:
-    """Give what a reader must know besides; a note may come twice."""
+    """Give the notes for a reader; one may come twice."""
     said = " (compared all the same, as asked)" if options.anyway else ""
     for difference in unlike:
         yield f"differs: {difference}{said}"

@@ -1,4 +1,4 @@
-"""The state of a reader of pickled data, and what it refuses: opcodes are read one by one, nothing is ever called."""
+"""The state of a reader of pickled data, and its refusals: opcodes are read one by one, nothing is ever called."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FRAME_OPCODE_BYTES = 9
 
 
 class PickleBounds(Struct, frozen=True):
-    """What a pickle may cost. `nodes` counts containers and strings, `depth` open brackets, `stack` waiting values.
+    """The bounds of a pickle. `nodes` counts containers and strings, `depth` open brackets, `stack` waiting values.
 
     `string_bytes` bounds one string, `integer_bytes` one integer. `frame_bytes` is far above the 64 KiB at which
     picklers close a frame.

@@ -23,7 +23,7 @@ _MAGICS = (
 
 
 def foreign(head: bytes) -> str | None:
-    """What the first bytes say when they are no pickle of protocol 2 to 5; None when they may be one."""
+    """The reason why the first bytes are no pickle of protocol 2 to 5; None when they may be one."""
     if not head:
         return "an empty file"
     for magic, what in _MAGICS:

@@ -1,1 +1,1 @@
-"""Where a run may be, behind one face: a folder or a file of this machine, or what a bucket holds."""
+"""The places of a run behind one interface: a folder or a file of this machine, or a bucket."""

@@ -1,4 +1,4 @@
-"""What a bucket holds under a prefix, as a folder; or one object of it, as a file."""
+"""A prefix of a bucket as a folder; or one object of it as a file."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Bucket:
         return
 
     def looked_through(self, limits: Limits) -> Found:
-        """List what is below the prefix, page by page; where nothing is, the object of that name.
+        """List the objects below the prefix, page by page; without any, the object of that name.
 
         Raises `UsageError` when nothing has that name; `PlaceError` when the bucket refuses, or answers no more.
         """

@@ -54,7 +54,7 @@ class Refused(InputError):  # noqa: N818 - named for the answer
 
 @contextmanager
 def told_of(place: str) -> Generator[None]:
-    """Say which place refuses: raises `PlaceError` for what a request does."""
+    """Name the refusing place: raises `PlaceError` for the errors of a request."""
     try:
         yield
     except Refused as error:

@@ -1,4 +1,4 @@
-"""From what a user typed to a place; the only way from a name to a place, and the only one that may ask a network."""
+"""From the user's text to a place; the only way from a name to a place, and the only one that may ask a network."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _addressed(scheme: str, rest: str) -> Place:
         message = f"{scheme}:// is no place that can be read"
         raise UsageError(message, help=_HELP.format(examples))
     bucket, _, prefix = rest.partition("/")
-    if "@" in bucket or "?" in rest:  # not repeated: what was typed may hold a key
+    if "@" in bucket or "?" in rest:  # not repeated: the typed text may hold a key
         message = f"{scheme}:// takes a bucket and a prefix; credentials come from the environment"
         raise UsageError(message, help=f"set {known[scheme].credentials}")
     parts = prefix.strip("/").split("/")

@@ -16,11 +16,11 @@ class _Part(Struct, frozen=True):
 
     @property
     def identity(self) -> bytes:
-        """What tells it from the whole, and from other parts."""
+        """Its name, apart from the whole and from other parts."""
         return b"\0".join((self.whole.identity, *(name.encode("utf-8", "replace") for name in sorted(self.folders))))
 
     def looked_through(self, limits: Limits) -> Found:
-        """List the whole, and keep what belongs to the part."""
+        """List the whole, and keep the files of the part."""
         found = self.whole.looked_through(limits)
         files = [seen for seen in found.files if self._has(seen.path)]
         skipped = [row for row in found.skipped if self._has(row.source)]

@@ -1,4 +1,4 @@
-"""What is asked of the place of a run: what it holds, one file of it opened, and whether that file has changed."""
+"""The interface of a place of a run: its contents, one file of it opened, and whether that file has changed."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class Place(Protocol):
 
     @property
     def name(self) -> str:
-        """What the user called it, without anything secret."""
+        """The user's name for it, without anything secret."""
         ...
 
     @property
     def identity(self) -> bytes:
-        """What tells it from every other place."""
+        """Its identity among all places."""
         ...
 
     @property
@@ -84,7 +84,7 @@ class Place(Protocol):
         ...
 
     def seen(self, path: str) -> Seen | None:
-        """What a file is like now; None when it cannot be looked at."""
+        """The present state of a file; None when the system refuses it."""
         ...
 
     def tag(self, path: str) -> str:

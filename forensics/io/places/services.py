@@ -1,4 +1,4 @@
-"""The kinds of object storage, how each takes credentials, and what its refusals mean: two tables."""
+"""The kinds of object storage, their credentials, and the meaning of their refusals: two tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from forensics.io.tables import named_rows
 
 
 class Service(Struct, frozen=True):
-    """One kind: what a place of it begins with, and the environment that it is reached by."""
+    """One kind: the prefix of its places, and its environment variables."""
 
     scheme: str
     credentials: str

@@ -210,7 +210,7 @@ class _Reader:
         return stop if self._search_left >= 0 and zlib.crc32(view[at + 6 : stop]) == crc else 0
 
     def _damage(self, begin: int) -> Damage:
-        """What is damaged from `begin` on; zeroed blocks in a row are one damage."""
+        """The damage from `begin` on; zeroed blocks in a row are one damage."""
         code, self._sure = self._gap(begin)
         while (
             code == "zeroed" and self._sure < self._end and not any(self._view[self._sure : self._sure + CHUNK_BYTES])
@@ -219,7 +219,7 @@ class _Reader:
         return Damage(code, begin, self._sure - begin)
 
     def _gap(self, at: int) -> tuple[DamageCode, int]:
-        """What is wrong from `at` on, and where the next sound chunk or block begins."""
+        """The damage from `at` on, and the place of the next sound chunk or block."""
         view, size = self._view, self._end
         end = _block_end(self._base, at)
         if end - at < CHUNK_BYTES < size - at:
@@ -236,7 +236,7 @@ class _Reader:
         return "truncated" if cut else "zeroed" if zeros else "bad-chunk", size
 
     def _search(self, at: int, until: int) -> int:
-        """Where the next sound chunk that begins in a damaged block does; `until` when there is none."""
+        """The place of the next sound chunk that begins in a damaged block; `until` without one."""
         for found in _KIND.finditer(self._view[: until + CHUNK_BYTES - 1], at + CHUNK_BYTES - 1):
             start = found.start() - CHUNK_BYTES + 1
             if any(self._view[start + 4 : start + 6]) and self._stop(start):

@@ -52,7 +52,7 @@ class Table(Struct, frozen=True):
 
 
 def table_of(name: str, root: int, sql: str) -> Table:
-    """Read a statement; what is no column definition is passed over."""
+    """Read a statement; all but column definitions is passed over."""
     columns: list[str] = []
     integers: list[str] = []
     keys: list[list[str]] = []
@@ -107,7 +107,7 @@ _SCHEMA = Table("sqlite_schema", 1, ("type", "name", "tbl_name", "rootpage", "sq
 
 
 class Damage(Struct, frozen=True):
-    """What of a database could not be read: `lost_bytes` of the file, from `byte` on."""
+    """A loss of a database: `lost_bytes` of the file, from `byte` on."""
 
     byte: int
     message: str

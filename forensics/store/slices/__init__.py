@@ -1,1 +1,1 @@
-"""Large sources in slices: which are cut, and how their slices become the source again."""
+"""Large sources in slices: the choice of sources, and the way back from slices to a source."""

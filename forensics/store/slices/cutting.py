@@ -1,4 +1,4 @@
-"""Which large sources are read in slices, and how their format puts slices together.
+"""The large sources to read in slices, and the way their format joins slices.
 
 Whether a source is cut, and where, depends on its content and never on who reads it: one process and a hundred give the
 same rows.
@@ -30,7 +30,7 @@ class Join(Protocol):
 
     @property
     def issues(self) -> tuple[tuple[str, str, int], ...]:
-        """Code, message and count of what is lost of the whole source."""
+        """Code, message and count of the losses of the whole source."""
         ...
 
     def changes(self, number: int, table: str) -> bool:
@@ -43,7 +43,7 @@ class Join(Protocol):
 
 
 class Slicing(Protocol):
-    """What a module gives that reads a format in slices."""
+    """The interface of a module that reads a format in slices."""
 
     def cut(self, opened: Opened, counted: Counted) -> tuple[Slice, ...]:
         """Cut a source; none where it is read as one. Raises `NotMine` for another's content.
@@ -53,11 +53,11 @@ class Slicing(Protocol):
         ...
 
     def read(self, opened: Opened, out: Out, limits: Limits, part: Slice) -> str:
-        """Read one slice and give, as text, what it hands over to the others."""
+        """Read one slice and give its message to the others as text."""
         ...
 
     def joined(self, states: Sequence[str]) -> Join | None:
-        """Put slices together by what they handed over; None where the source is to be read as one."""
+        """Join slices by their messages; None when the source must be read as one."""
         ...
 
 

@@ -85,7 +85,7 @@ def planned(
 
 
 def name_of(source: Source, part: int) -> str:
-    """What decides to which share a slice belongs."""
+    """The key that assigns a slice to a share."""
     return f"{source.path}#{part}"
 
 
@@ -147,7 +147,7 @@ def _put_together(
 
 
 def _is_within(read: Sequence[SliceRead], size_bytes: int, limits: Limits) -> bool:
-    """Whether all slices together cost what a source of this size may."""
+    """Whether all slices together stay within the budget of a source of this size."""
     most = limits.work_units + limits.work_units_per_byte * size_bytes
     return max(sum(one.cells for one in read), sum(one.work for one in read)) <= most
 
@@ -190,7 +190,7 @@ def _coverage(every: Sequence[Found]) -> FileCoverage:
 
 
 def _issues(entries: Sequence[Entry], join: Join, limits: Limits) -> tuple[Issue, ...]:
-    """What a source lost: of one kind in several slices once, with their count."""
+    """The losses of a source: each kind once over its slices, with their count."""
     path = entries[0].source
     found = dict[tuple[str, str], Issue]()
     own = (issue for entry in entries for issue in entry.issues)
