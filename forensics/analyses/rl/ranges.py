@@ -58,7 +58,9 @@ class Hit(Struct, frozen=True):
 
 
 def judge(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
-    """Judge a series by a row of the table; None when it is healthy or shorter than the row's test needs."""
+    """Judge a series by a row of the table; None for a row of another quantity, and for a healthy or short series."""
+    if series.quantity != row.quantity:
+        return None
     rows = series.finite
     if rows.height < cfg.last:
         return _of_few(series, row, cfg) if row.test == "all" else None
@@ -89,7 +91,7 @@ def _staying(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
         stay = stay_of(held, last=cfg.last)
         if stay.share >= {"all": 1.0, "share": cfg.most}.get(row.test, cfg.held):
             onset = stay.onset if row.test == "all" else onset_of(raw, held, last=cfg.last, window=cfg.window)
-            return _hit(series, row, onset, red=red, share=stay.share)
+            return hit_of(series, row, onset, red=red, share=stay.share)
     return None
 
 
@@ -98,7 +100,7 @@ def _of_few(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
     beyond = _beyond(row, series.finite["value"], red=True)
     stay = stay_of(beyond, last=cfg.few)
     fits = beyond.len() >= cfg.few and stay.share == 1.0 and float(beyond.mean() or 0.0) >= cfg.most_of_few  # type: ignore[arg-type] - a column of booleans
-    return replace(_hit(series, row, stay.onset, red=True, share=1.0), few=True) if fits else None
+    return replace(hit_of(series, row, stay.onset, red=True, share=1.0), few=True) if fits else None
 
 
 def _spread(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
@@ -106,7 +108,7 @@ def _spread(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
     values = series.finite["value"]
     half = values.tail(values.len() // 2)
     wide = half.len() >= cfg.last and relative_spread(half) > (row.red or 0.0)
-    return _hit(series, row, values.len() - half.len(), red=True, share=1.0) if wide else None
+    return hit_of(series, row, values.len() - half.len(), red=True, share=1.0) if wide else None
 
 
 def _often(series: RlSeries, row: Range) -> Hit | None:
@@ -116,7 +118,7 @@ def _often(series: RlSeries, row: Range) -> Hit | None:
     count = int(late.sum())
     if count < _REGULAR or count <= row.share * late.len():
         return None
-    return _hit(series, row, int(beyond.arg_true()[0]), red=True, share=count / late.len())
+    return hit_of(series, row, int(beyond.arg_true()[0]), red=True, share=count / late.len())
 
 
 def _trending(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
@@ -130,10 +132,11 @@ def _trending(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
     if signed < cfg.trend_z or abs(trend.last - trend.first) < 2 * trend.noise:
         return None
     onset = values.len() - half.len() + left_at(half, cfg.window)
-    return _hit(series, row, onset, red=True, share=abs(trend.tau))
+    return hit_of(series, row, onset, red=True, share=abs(trend.tau))
 
 
-def _hit(series: RlSeries, row: Range, onset: int, *, red: bool, share: float) -> Hit:
+def hit_of(series: RlSeries, row: Range, onset: int, *, red: bool, share: float) -> Hit:
+    """Give the hit of a row in a series from a finite row on, with the medians of its first and last fifth."""
     rows = series.finite
     fifth = max(1, rows.height // 5)
     first, last = median(rows["value"].head(fifth)), median(rows["value"].tail(fifth))

@@ -29,7 +29,7 @@ from forensics.rules.kit import (
     proof,
     rule,
 )
-from forensics.stats.spread import Floats
+from forensics.stats.spread import Floats, scatter
 
 
 @rule("LRN015 ranks-disagree", "metrics", confidence="medium", config=Disagree)
@@ -206,7 +206,7 @@ def _apart(rows: pl.DataFrame, cfg: Statistics) -> tuple[float, int, dict[str, A
     values = wide.select(map(str, ranks)).to_numpy()
     distance: Floats = values - np.median(values, axis=1, keepdims=True)
     early = distance[: len(distance) // 2]
-    usual = max(1.4826 * float(np.median(np.abs(early))), cfg.digits * float(np.median(np.abs(values))), 1e-12)
+    usual = max(scatter(early.ravel()), cfg.digits * float(np.median(np.abs(values))), 1e-12)
     last = np.median(distance[-max(1, len(distance) // 5) :], axis=0)
     odd = int(np.argmax(np.abs(last)))
     sigmas = abs(float(last[odd])) / usual

@@ -68,7 +68,7 @@ def truncated_answers(run: Run, cfg: Persistence) -> Findings:
     """Find a run whose answers are mostly cut."""
     every = rl_series(run, "clipped", "length", "length_terminated")
     for series in every:
-        hit = judge(series, range_of("clipped_ratio"), cfg) if series.quantity == "clipped" else None
+        hit = judge(series, range_of("clipped_ratio"), cfg)
         if hit is None:
             continue
         biased = None if hit.red else _biased(hit, every, cfg)

@@ -29,10 +29,8 @@ def out_of_range(run: Run, cfg: Persistence) -> Findings:
     told: set[str] = set()
     for row in rows:
         for series in every:
-            if series.quantity != row.quantity or series.raw_name in told:
-                continue
             hit = judge(series, row, cfg)
-            if hit is None or (row.quantity in _ONLY_RED and not hit.red):
+            if hit is None or series.raw_name in told or (row.quantity in _ONLY_RED and not hit.red):
                 continue
             began = median(hit.rows["value"].head(max(_FEWEST, min(cfg.window, int(_BEGIN * hit.rows.height)))))
             if row.row == "entropy_high" and risen(rewards) is not False and hit.last < _ROSE * began:

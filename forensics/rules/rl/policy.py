@@ -71,7 +71,7 @@ def kl_divergence(run: Run, cfg: Persistence) -> Findings:
     for series in every:
         if series.quantity not in {"kl", "kl_sequence"}:
             continue
-        hit = judge(series, range_of("kl_high"), cfg) if series.quantity == "kl" else None
+        hit = judge(series, range_of("kl_high"), cfg)
         if hit is not None and hit.red:
             note = "the reward rose meanwhile" if rose else "the reward did not rise" if rose is False else ""
             severity = Severity.WARNING if rose else Severity.ERROR
@@ -140,7 +140,7 @@ def sampler_divergence(run: Run, cfg: Persistence) -> Findings:
     """Find a sampler that lags behind the trained policy."""
     every = rl_series(run, "logp_diff", "is_ratio_min", "reward", "reward_fn")
     rows = (range_of("logp_diff"), range_of("is_ratio_min"))
-    hits = [h for row in rows for s in every if s.quantity == row.quantity and (h := judge(s, row, cfg)) is not None]
+    hits = [h for row in rows for s in every if (h := judge(s, row, cfg)) is not None]
     red = [h for h in hits if h.red]
     if red:
         rose = risen(rewards_of(every))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forensics.analyses.rl.ranges import Hit, Persistence, gain_of, judge, rewards_of, risen
+from forensics.analyses.rl.ranges import Hit, Persistence, gain_of, hit_of, judge, rewards_of, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import Range, range_of, ranges
 from forensics.knowledge.vocabulary import stands_for
@@ -78,10 +78,7 @@ def reward_trend(run: Run, cfg: Persistence) -> Findings:
         if hit is not None and hit.last < hit.first:
             yield finding_of(hit, Severity.WARNING, cause="reward_falls")
         elif hit is None and _flat(series, row.from_step, cfg):
-            rows = series.finite
-            fifth = max(1, rows.height // 5)
-            first, last = median(rows["value"].head(fifth)), median(rows["value"].tail(fifth))
-            flat = Hit(range_of("reward_flat"), series, rows, red=False, onset=0, first=first, last=last, share=0.0)
+            flat = hit_of(series, range_of("reward_flat"), 0, red=False, share=0.0)
             explained = any(_red(other, row, cfg) for row in levels for other in every if other is not series)
             severity = Severity.WARNING if _level(series) and not explained else Severity.INFO
             yield replace(finding_of(flat, severity, cause="reward_flat"), confidence=Confidence.LOW)
@@ -99,7 +96,7 @@ def _flat(series: RlSeries, from_step: int, cfg: Persistence) -> bool:
 
 def _red(series: RlSeries, row: Range, cfg: Persistence) -> bool:
     """Whether another quantity raises its red flag, which is nearer to the cause than a reward that does not rise."""
-    hit = judge(series, row, cfg) if series.quantity == row.quantity else None
+    hit = judge(series, row, cfg)
     return hit is not None and hit.red
 
 
@@ -133,9 +130,6 @@ def no_advantage(run: Run, cfg: Persistence) -> Findings:
 
 def _worst(every: tuple[RlSeries, ...], cfg: Persistence) -> Hit | None:
     """The worst that the table says of these series."""
-    for row in map(range_of, ("frac_zero_std", "reward_std_zero", "frac_zero_std_high")):
-        for series in every:
-            hit = judge(series, row, cfg) if series.quantity == row.quantity else None
-            if hit is not None and hit.red:
-                return hit
-    return None
+    rows = map(range_of, ("frac_zero_std", "reward_std_zero", "frac_zero_std_high"))
+    hits = (judge(series, row, cfg) for row in rows for series in every)
+    return next((hit for hit in hits if hit is not None and hit.red), None)
