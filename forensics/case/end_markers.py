@@ -13,7 +13,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.series import metric_rows, of_each_source, record_pieces
-from forensics.case.steps import rises
+from forensics.case.steps import in_file, rises
 from forensics.knowledge.errors import telling
 from forensics.store.run import Run, derived
 
@@ -127,9 +127,7 @@ def marks_of(run: Run) -> Marks:
     successes, starts = (
         tuple(
             Mark(r["source"], r["at"], r["t_ns"], r["code"], r["text"] or "", r["line"], r["byte"])
-            for r in rows.with_columns(at=pl.coalesce("line", "byte", "seq").fill_null(0))
-            .sort("source", "at", maintain_order=True)
-            .iter_rows(named=True)
+            for r in rows.with_columns(at=in_file()).sort("source", "at", maintain_order=True).iter_rows(named=True)
         )
         for rows in (ends_of(run), begun)
     )
@@ -163,10 +161,7 @@ def _steps(run: Run) -> dict[str, Steps]:
 
 def _placed(run: Run, pieces: Iterable[pl.LazyFrame], step: pl.Expr) -> dict[str, Steps]:
     rows = (
-        rows.filter(step.is_not_null()).select(
-            "source", "rank", "line", at=pl.coalesce("line", "byte", "seq").fill_null(0), step=step
-        )
-        for rows in pieces
+        rows.filter(step.is_not_null()).select("source", "rank", "line", at=in_file(), step=step) for rows in pieces
     )
     return {s: _steps_of(part) for s, part in of_each_source(run, *rows, same=_OF_A_STEP, rising=("at",)).items()}
 

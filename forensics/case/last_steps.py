@@ -19,7 +19,7 @@ from msgspec import Struct
 from forensics.case.epochs import counts_epochs, epoch_scale
 from forensics.case.progress import ledger, same_process
 from forensics.case.series import of_each_source, record_pieces
-from forensics.case.steps import are_sorted, at, key_of, only, parts, rises
+from forensics.case.steps import are_sorted, at, in_file, key_of, only, parts, rises
 from forensics.store.run import Run, derived
 
 #: Many logs print whole seconds, so that a record of the same second may be printed before a line of a finer clock.
@@ -119,7 +119,7 @@ def reached(run: Run) -> Iterator[tuple[str, pl.DataFrame]]:
             "source",
             "rank",
             "seq",
-            at=pl.coalesce("line", "byte", "seq").fill_null(0),
+            at=in_file(),
             step=step,
             t_ns="t_ns",
             printed=pl.col("line").is_not_null(),
@@ -159,7 +159,7 @@ def _counted(run: Run) -> pl.DataFrame:
             "source",
             "rank",
             "seq",
-            at=pl.coalesce("line", "byte", "seq").fill_null(0) - 1,
+            at=in_file() - 1,
             step="done",
             t_ns="t_ns",
             printed=pl.lit(value=True),

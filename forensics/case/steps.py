@@ -27,6 +27,11 @@ def at() -> pl.Expr:
     return pl.coalesce("gstep", "step").alias("at")
 
 
+def in_file() -> pl.Expr:
+    """The place of a row in its file: its line, else its byte, else the number of its record; 0 without any."""
+    return pl.coalesce("line", "byte", "seq").fill_null(0)
+
+
 def step_of(row: Mapping[str, Any]) -> int | None:
     """Give the same of one row."""
     return row["gstep"] if row["gstep"] is not None else row["step"]

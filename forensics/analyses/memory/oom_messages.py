@@ -20,6 +20,7 @@ from msgspec import Struct
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Judgement, attributes, of_exception
 from forensics.case.last_steps import last_step
+from forensics.case.steps import in_file
 from forensics.knowledge.allocations import SIZE, clauses
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.doing import phase_of
@@ -204,7 +205,7 @@ def oom_messages(run: Run) -> tuple[OomMessage, ...]:
 
 def _evaluations(run: Run) -> Mapping[str, list[int]]:
     """Places at which each source says that an evaluation begins, in their order."""
-    place = pl.coalesce("line", "byte", "seq").fill_null(0)
+    place = in_file()
     rows = run.scan("events").filter(pl.col("code").is_in(telling("evaluating"))).select("source", at=place)
     return {str(key[0]): sorted(part["at"]) for key, part in rows.collect().group_by("source")}
 
@@ -223,7 +224,7 @@ def _rows(run: Run, judged: Mapping[tuple[str, int], Failure]) -> Iterator[dict[
     rows = (
         run.scan("events")
         .filter(memory | (pl.col("code") == _TRACEBACK))
-        .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
+        .with_columns(order=in_file())
         .sort("source", "order", "seq", maintain_order=True)
         .collect()
     )

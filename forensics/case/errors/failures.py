@@ -20,6 +20,7 @@ from forensics.case.errors.judged import CUT, judged
 from forensics.case.errors.kinds import Weight
 from forensics.case.last_steps import same_process
 from forensics.case.processes.attempts import Attempts, attempts
+from forensics.case.steps import in_file
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.errors import by_id, final, of_host, telling
 from forensics.patterns import lazily
@@ -133,7 +134,7 @@ def _taken_back(run: Run, found: Iterable[Failure]) -> dict[tuple[str, str], int
     back = {code: by for code, by in rows.items() if by}
     if not back:
         return {}
-    at = pl.coalesce("line", "byte", "seq").fill_null(0).max()
+    at = in_file().max()
     told = (
         run.scan("events").filter(pl.col("code").is_in([*back.values()])).group_by("source", "code").agg(at).collect()
     )

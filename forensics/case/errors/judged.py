@@ -16,6 +16,7 @@ from forensics.case.errors._failure import ANY, Failure, merged
 from forensics.case.errors.exits import NONZERO, Exit, exits
 from forensics.case.errors.kinds import EXIT_RECORD, Weight, attributes, of_exception, of_line, of_lone_line
 from forensics.case.errors.named import rank_named
+from forensics.case.steps import in_file
 from forensics.dialects.prefixes import split
 from forensics.knowledge.errors import final, telling
 from forensics.knowledge.signals import signal_of
@@ -50,7 +51,7 @@ def _events(run: Run) -> pl.DataFrame:
     blamed = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
     return (
         run.scan("events")
-        .with_columns(order=pl.coalesce("line", "byte", "seq").fill_null(0))
+        .with_columns(order=in_file())
         .sort("source", "order", "seq", pl.col("code").str.contains(".", literal=True), maintain_order=True)
         .with_columns(t_ns=pl.col("t_ns").forward_fill().over("source"))
         .filter((raised | read | blamed) & ~trackers_own)

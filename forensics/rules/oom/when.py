@@ -7,6 +7,7 @@ import polars as pl
 from forensics.analyses.memory.oom_messages import OomMessage, oom_messages
 from forensics.case.processes.lives import Boundary, boundaries, lives
 from forensics.case.series import metric_records
+from forensics.case.steps import in_file
 from forensics.rules.kit import Evidence, Findings, Locator, Run, Struct, at_step, proof, remark, times
 from forensics.rules.oom._memory import fatal, message_evidence, of_fatal, ranks, size
 
@@ -71,7 +72,7 @@ def too_big_from_the_start(run: Run, first: OomMessage, cfg: TooBigFromTheStart)
 
 def _records_before(run: Run, first: OomMessage) -> int:
     """Count the training records above a message in its own file, for logs that number no step."""
-    place = pl.coalesce("line", "byte", "seq").fill_null(0)
+    place = in_file()
     above = metric_records(run).filter(pl.col("trains") & (pl.col("source") == first.source) & (place < first.at))
     return above.select("seq").unique().collect().height
 

@@ -8,7 +8,7 @@ from forensics.analyses.traces.gpu_clocks import Throttled, rank_of, throttled
 from forensics.case.backend import backend
 from forensics.case.series import holding, metric_records, metric_rows
 from forensics.case.settings import OFF, settings
-from forensics.case.steps import ordered
+from forensics.case.steps import in_file, ordered
 from forensics.knowledge.errors import telling
 from forensics.knowledge.ranges import range_of
 from forensics.patterns import lazily
@@ -124,7 +124,7 @@ def on_the_cpu(run: Run, cfg: Left) -> Findings:
         return
     said = run.scan("events").filter(pl.col("code").is_in(telling("on_the_cpu"))).sort("source", "seq").collect()
     for row in said.iter_rows(named=True):
-        place = pl.coalesce("line", "byte", "seq").fill_null(0) > (row["line"] or row["byte"] or 0)
+        place = in_file() > (row["line"] or row["byte"] or 0)
         behind = metric_records(run).filter(pl.col("trains") & (pl.col("source") == row["source"]) & place)
         records = behind.select("seq").unique().collect().height
         if records >= cfg.records:
