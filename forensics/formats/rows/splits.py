@@ -18,8 +18,9 @@ from forensics.knowledge.vocabulary import keys_of, stands_for
 
 #: Keys of a record, in the spellings that writers use.
 _SPELLED = frozenset((*SPLITS, *(name.title() for name in SPLITS), "runContext"))
-_SPLIT_BY_WORD = {word: part for part in ("val", "eval", "test") for word in keys_of(f"split_named_{part}")}
-_SPLIT_BY_WORD |= dict.fromkeys(keys_of("split_of_training"), "")
+_SPLIT_BY_WORD = dict.fromkeys(keys_of("split_of_training"), "") | {
+    word: part for part in ("val", "eval", "test") for word in keys_of(f"split_named_{part}")
+}
 
 
 class Place(Struct, frozen=True):
