@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from functools import cache
 
 from forensics.knowledge._rows import Row, bare_rows, rows_of
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
 
 _INT64_DIGITS = 18
 #: Endings of files that hold weights or a whole model.
-_WEIGHTS = r"\.(?:pth?|pth\.tar|ckpt|bin|npz|safetensors|keras|weights\.h5|h5|hdf5|th|pdparams|msgpack|caffemodel)"
-_ENDING = lazily(_WEIGHTS + r"\Z")
+WEIGHTS = rf"\.(?:{'|'.join(map(re.escape, keys_of('ending_of_weights')))})"
+_ENDING = lazily(WEIGHTS + r"\Z")
 #: Orbax names a folder by its step alone, below a folder of checkpoints.
 _BARE = lazily(r"(?P<step>\d+)\Z")
 _HOME = lazily(r"checkpoints?|ckpts?", re.IGNORECASE)
@@ -43,7 +44,7 @@ class CheckpointName(Row, frozen=True):
     @property
     def compiled(self) -> re.Pattern[str]:
         """The pattern of a whole name."""
-        return re.compile(self.words.replace("{weights}", _WEIGHTS) + r"\Z")
+        return re.compile(self.words.replace("{weights}", WEIGHTS) + r"\Z")
 
 
 def checkpoint_names() -> tuple[CheckpointName, ...]:

@@ -41,6 +41,7 @@ from forensics.dialects.names import canonical, counts, enumerates, is_each_time
 from forensics.dialects.spec import Dialect, Line
 from forensics.dialects.trainers.tables import ANY_LOG
 from forensics.io.rank_words import words_before
+from forensics.knowledge.paths import WEIGHTS
 from forensics.knowledge.vocabulary import in_english, keys_of, stands_for, words_for
 from forensics.patterns import lazily
 from forensics.values import replace
@@ -62,7 +63,7 @@ _SPEAKER = lazily(
 _PROCESSES = words_before("process")
 _OWN = "|".join(sorted({"rank", *_PROCESSES}))
 #: A file of weights, before the number of a line.
-_WEIGHTS = lazily(r"\.(?:pth?|ckpt|safetensors|h5|keras|tar|npz|pkl)\b")
+_WEIGHTS = lazily(rf"(?:{WEIGHTS}|\.(?:tar|pkl))\b")
 #: The shortest of them: a line without one names no rank.
 _NAMED = sorted(word for word in {"rank", *_PROCESSES} if not any(other in word for other in _PROCESSES - {word}))
 #: The same as `_SPEAKER` anywhere in a line, where the numbers are the ranks'.

@@ -15,17 +15,17 @@ from forensics.formats.checkpoints.safetensors import header_bytes
 from forensics.formats.kit import Limits, NotMine, Opened, Out, Sniff, ingester, lazily
 from forensics.formats.rows.out import write_row
 from forensics.knowledge.paths import Named, named, whose
+from forensics.knowledge.vocabulary import keys_of
 from forensics.model import WEIGHTS
 
-_POINTERS = ("latest", "latest_checkpointed_iteration.txt", "last_checkpoint", "latest_checkpoint")
-_WEIGHTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".distcp", ".npz", ".keras", ".h5", ".hdf5", ".zip")
+_POINTERS, _WEIGHTS = keys_of("pointer_to_a_checkpoint"), keys_of("ending_of_a_checkpoint")
 #: kinds of file that also hold data sets: a checkpoint only where the path gives a step or a checkpoint's name
 _SHARED = (".bin", ".npz")
 #: kinds of file that hold anything: a checkpoint only where the path gives a step or an epoch
 _ANYTHING = (".h5", ".hdf5", ".zip")
 _NAMED = lazily(r"(?:pytorch_|adapter_|diffusion_pytorch_)?model|optimizer|scheduler|training_args|rng_state")
 _INDEX = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
-_COMMITTED = (".metadata", "commit_success.txt", "_CHECKPOINT_METADATA")
+_COMMITTED = keys_of("file_of_a_whole_checkpoint")
 #: Orbax renames a folder when its save is done: all files of one that still has the first name.
 _UNFINISHED = ("*.orbax-checkpoint-tmp*/*",)
 _POINTER_BYTES = 4096
