@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import polars as pl
 
 from forensics.analyses.resume.around import Around, around, paired
@@ -10,22 +12,24 @@ from forensics.case.end_markers import marks_of
 from forensics.case.folds import restarts
 from forensics.case.joined.stores import kind_of
 from forensics.case.processes.lives import QUANTITIES, Boundary, Life, boundaries, lives, rows_of
-from forensics.case.rank_spans import ranks_text
+from forensics.case.rank_spans import FEWEST_THAT_VOTE, ranks_text
 from forensics.case.series import metric_rows
+from forensics.knowledge.errors import telling
 from forensics.rules.kit import (
+    Evidence,
     Finding,
     Findings,
     Onset,
     Run,
     Struct,
     checkpoint_evidence,
+    event_evidence,
     onset_at,
     proof,
     remark,
     rule,
 )
 from forensics.rules.resume._compare import evidence_of, loaded, onset
-from forensics.rules.resume._ranks import loaded_apart
 from forensics.stats.spread import median
 
 
@@ -184,7 +188,7 @@ class OlderCheckpoint(Struct, frozen=True):
 )
 def older_checkpoint(run: Run, cfg: OlderCheckpoint) -> Findings:
     """Find ranks that loaded another step than most, else the first restart that passed newer checkpoints over."""
-    if (apart := loaded_apart(run)) is not None:
+    if (apart := _loaded_apart(run)) is not None:
         yield older_checkpoint.finding(
             f"{ranks_text(apart.odd)} loaded the checkpoint of step {apart.step}, the others that of {apart.usual}",
             "they say so where they start, and ranks of one job go on from one checkpoint",
@@ -250,3 +254,29 @@ def _turned_bad(run: Run, life: Life, cfg: OlderCheckpoint) -> bool:
     if not values.len() or not end.is_finite().fill_null(value=False).all():
         return bool(values.len())
     return median(end) > cfg.risen * median(values.tail(4 * cfg.records))
+
+
+class _Apart(Struct, frozen=True):
+    """Ranks that loaded another step than most, that step, the one of most, and a line of either side."""
+
+    odd: tuple[int, ...]
+    step: int
+    usual: int
+    proof: tuple[Evidence, Evidence]
+
+
+def _loaded_apart(run: Run) -> _Apart | None:
+    """Give the few ranks whose last start loaded another step than that of the most, where all say it as often."""
+    said = pl.col("code").is_in(telling("resumed")) & pl.col("rank").is_not_null() & pl.col("step").is_not_null()
+    rows = run.scan("events").filter(said).sort("source", "line", "seq").collect()
+    rows = rows.unique(["source", "line", "rank"], keep="first", maintain_order=True)
+    times = rows.group_by("rank").len()["len"].unique()
+    last = {row["rank"]: row for row in rows.iter_rows(named=True)}
+    if len(last) < FEWEST_THAT_VOTE or len(times) != 1:
+        return None
+    (usual, most), *others = Counter(row["step"] for row in last.values()).most_common()
+    if len(others) != 1 or most * 2 <= len(last):
+        return None
+    odd = tuple(sorted(rank for rank, row in last.items() if row["step"] != usual))
+    other = next(row for row in last.values() if row["step"] == usual)
+    return _Apart(odd, others[0][0], usual, (event_evidence(last[odd[0]]), event_evidence(other)))
