@@ -1,4 +1,4 @@
-"""From which checkpoint a failed run can go on: the last whole one that its failure has not touched."""
+"""The checkpoint from which a failed run can go on: the last whole one that its failure has not touched."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def last_clean(run: Run, shape: Shape | None, onset: Onset, cause: str | None = 
 
 
 def why_none(run: Run, shape: Shape | None, cause: str | None = None) -> str:
-    """Say what is wrong with the last checkpoint of a run that left no usable one; empty where none was found."""
+    """Name the fault of the last checkpoint of a run without a usable one; empty without any checkpoint."""
     if shape in _HARMLESS:
         return ""
     if shape is Shape.NAN:
@@ -51,7 +51,7 @@ def why_none(run: Run, shape: Shape | None, cause: str | None = None) -> str:
 
 
 def why_unusable(checkpoints: Sequence[JudgedCheckpoint]) -> str:
-    """Say what is wrong with the last of some checkpoints of which none is clean; empty without one."""
+    """Name the fault of the last of some checkpoints without a clean one; empty without any."""
     last = checkpoints[-1] if checkpoints else None
     return _said(last.step, last.state, last.why) if last is not None else ""
 

@@ -25,7 +25,7 @@ _NUMBERS = lazily(r"\d+|(?<![a-z])(?:final|last|latest|best)(?![a-z])")
 
 
 class Limits(Struct, frozen=True):
-    """What a fall is.
+    """Thresholds of a fall.
 
     `alpha`: chance gives one in all results that were looked at in so many cases (Bonferroni).
     `share`, `relative`: what one task loses at least, of the scale and of its score before; `mean`, `of_mean`: what the

@@ -78,7 +78,7 @@ def age(row: Row) -> tuple[int, int, str]:
 
 
 def by_key(frame: pl.DataFrame) -> dict[Key, list[Row]]:
-    """Rows by task, metric and filter (`none` where there is none), in the order of the frame."""
+    """Rows by task, metric and filter (`none` without a filter), in the order of the frame."""
     found: dict[Key, list[Row]] = {}
     for row in frame.iter_rows(named=True):
         found.setdefault((row["task"], row["metric"], row["filter"] or "none"), []).append(row)

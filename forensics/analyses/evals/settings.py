@@ -1,4 +1,4 @@
-"""Were two evaluations the same test: what each setting acts on, and which of them differ between two results.
+"""Whether two evaluations were the same test: the effect of each setting, and the settings that differ.
 
 One table of patterns (`families.tsv`) recognises the settings of every layout. Prompt, few-shot examples, documents,
 decoding, tokenizer and the mode of the model make another test; precision, seed, version and batch may only shift
@@ -94,7 +94,7 @@ def compared(base: Row, cand: Row) -> Compared:
 
 
 def inherited(group: tuple[Row, Row], members: Mapping[str, Compared]) -> tuple[Unlike, ...]:
-    """Give what blocks a group: other members, or what blocks its first member that is not comparable."""
+    """Give the blocks of a group: other members, or the blocks of its first member that is not comparable."""
     base, cand = group
     left, right = members_of(base), members_of(cand)
     if left and right and left != right:

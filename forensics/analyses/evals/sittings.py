@@ -1,4 +1,4 @@
-"""Evaluations of a run in order: what was scored at one time of one checkpoint, a baseline first.
+"""Evaluations of a run in order: the scores of one checkpoint at one time, a baseline first.
 
 The step of an evaluation is the one that it is filed under, in its own words or in the path of its file; the weights
 may be of another one, and are then of a wrong checkpoint. Where neither a step nor a time is known there is no order.

@@ -1,4 +1,4 @@
-"""The recorded collectives of each rank: one dump per rank, how far each rank came in each group, what is pending.
+"""The recorded collectives of each rank: one dump per rank, its progress in each group, its pending operations.
 
 A rank may have left several dumps (pickled and as JSON, in the stall and at its exit). The one with most pending work
 was taken nearest to the stall; gloo calls an operation that timed out completed in a dump taken later.
@@ -52,7 +52,7 @@ class Entry(Struct, frozen=True):
 
 
 class Recorded(Struct, frozen=True):
-    """What the dumps tell: the ranks that left one, how far each came, and what each holds pending.
+    """The content of the dumps: their ranks, the progress of each, and its pending operations.
 
     `timed_out` are the numbers of collectives in which a rank's watchdog found it waiting; it does not name the group.
     """
@@ -145,7 +145,7 @@ def timed_out_in(run: Run) -> Mapping[int, Mapping[int, str]]:
 
 
 def sizes_in(run: Run, seq: int) -> dict[int, str]:
-    """What watchdogs say of the sizes of the operation with a number; empty for a rank on which they may differ."""
+    """The sizes of a numbered operation by the watchdogs; empty for a rank on which they may differ."""
     return {
         rank: "" if stands_for("operation_of_unequal_shapes", op) else sizes or ""
         for number, rank, op, sizes in _late(run)
@@ -195,7 +195,7 @@ def _add_states(
     enqueued: dict[Key, dict[int, int]],
     completed: dict[Key, dict[int, int]],
 ) -> None:
-    """Add what a dump says of its groups: a ring that wrapped has lost the entries themselves."""
+    """Add the status of the groups of a dump: a ring that wrapped has lost the entries themselves."""
     rows = run.scan("events").filter(pl.col("code") == "fr-group").select("source", "rank", "attrs").collect()
     for source, rank, attrs in rows.iter_rows():
         if rank is None or chosen.get(rank) != source:

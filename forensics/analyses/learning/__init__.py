@@ -1,1 +1,1 @@
-"""How a run learned: where its loss left its course or never moved, and what its rate and its ranks say of it."""
+"""The course of learning: a loss that left its course or never moved, with its rate and its ranks."""

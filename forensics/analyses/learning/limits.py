@@ -1,4 +1,4 @@
-"""Thresholds of what a loss may do on its course: spikes, jumps of the level, lasting climbs and explosions."""
+"""Thresholds of the course of a loss: spikes, jumps of the level, lasting climbs and explosions."""
 
 from __future__ import annotations
 

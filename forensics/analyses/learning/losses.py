@@ -1,4 +1,4 @@
-"""The training losses of a run that are judged: each with its course, its levels, and what is logged beside it."""
+"""The judged training losses of a run: each with its course, its levels, and the metrics beside it."""
 
 from __future__ import annotations
 

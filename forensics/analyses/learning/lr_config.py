@@ -52,7 +52,7 @@ def number_of(run: Run, what: str) -> float | None:
 
 
 def adapter_of(run: Run) -> Said | None:
-    """Give what says that only an adapter (LoRA and its kind) is trained; None when nothing does, or a key denies it.
+    """Give the setting of an adapter (LoRA and its kind) as the only trained part; None without one, or when denied.
 
     Several keys say so in their own ways: a kind, a rank, a switch.
     """

@@ -1,4 +1,4 @@
-"""Processes that were killed by SIGKILL, and what is known of the sender.
+"""Processes that SIGKILL ended, and the sender where it is known.
 
 Exit code -9 (137 in a shell) has three meanings: the host's memory killer, a scheduler or launcher that ends the job
 (a time limit, a cancel, the tear-down after another rank's failure), or a person. Only words of the kernel, the cgroup
@@ -24,7 +24,7 @@ Meaning = Literal["memory", "scheduler", "tear-down", "unknown"]
 
 
 class Death(Struct, frozen=True):
-    """A SIGKILL: what was printed of it, what it means, and the line that says so (None for an unknown sender)."""
+    """A SIGKILL: its printed line, its meaning, and the line that names the sender (None for an unknown one)."""
 
     failure: Failure
     meaning: Meaning

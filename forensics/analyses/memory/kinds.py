@@ -1,4 +1,4 @@
-"""What a canonical name of a memory metric counts: where, of whom, and whether at a moment or as a peak."""
+"""The meaning of a canonical name of a memory metric: device or host, owner, moment or peak."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Quantity = Literal[
     "host_used", "host_available",
 ]  # fmt: skip
 Unit = Literal["GiB", "%"]
-#: What tensors hold: a leak shows here, fragmentation in what is reserved alone.
+#: Memory of tensors: a leak shows here, fragmentation in reserved memory alone.
 OF_TENSORS = frozenset({"allocated", "active", "peak_allocated", "peak_active"})
 
 
@@ -41,7 +41,7 @@ class Meaning(Struct, frozen=True):
         return self.quantity.startswith("peak_")
 
 
-#: What each canonical metric counts.
+#: The meaning of each canonical metric.
 MEANINGS: Final[Mapping[str, Meaning]] = {
     name: convert({"quantity": quantity, "unit": unit, "falls": worse == "less"}, Meaning)
     for name, quantity, unit, worse, _ in table_rows("forensics.analyses.memory", "kinds.tsv")

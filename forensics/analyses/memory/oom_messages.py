@@ -141,7 +141,7 @@ def _tried_otherwise(text: str) -> int | None:
 
 
 def _bytes(number: str, unit: str) -> int | None:
-    """Turn a printed size into bytes; None for what is no number, or larger than any memory."""
+    """Turn a printed size into bytes; None for a text without a number, or a size above any memory."""
     try:
         value = float(number.replace(",", "").rstrip(".")) * _UNITS[unit.lower()]
     except (ValueError, KeyError):
@@ -175,7 +175,7 @@ class OomMessage(Struct, frozen=True):
 
     @property
     def reading(self) -> Reading:
-        """What the numbers say of the cause."""
+        """The cause, as far as the numbers tell it."""
         size = self.sizes
         if self.where == "host" or size.tried is None:
             return "unknown"
@@ -204,7 +204,7 @@ def oom_messages(run: Run) -> tuple[OomMessage, ...]:
 
 
 def _evaluations(run: Run) -> Mapping[str, list[int]]:
-    """Places at which each source says that an evaluation begins, in their order."""
+    """Places of each source where an evaluation begins, in their order."""
     place = in_file()
     rows = run.scan("events").filter(pl.col("code").is_in(telling("evaluating"))).select("source", at=place)
     return {str(key[0]): sorted(part["at"]) for key, part in rows.collect().group_by("source")}

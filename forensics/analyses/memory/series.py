@@ -1,4 +1,4 @@
-"""The memory series of a run: what each number is, its shape over the steps, and when it would reach the device's size.
+"""The memory series of a run: meaning, shape over the steps, and the step at which the device would be full.
 
 One series is one printed name of one rank, in one attempt of one source. Steps are the file's own, or records where
 none are printed. A peak, a cache or a device total that never comes down again is judged as a running maximum, because
@@ -124,7 +124,7 @@ class Series:
 
     @property
     def y(self) -> Floats:
-        """What was measured."""
+        """The meaning of its numbers."""
         return self.table.numbers("value", self.places)
 
     @property
@@ -144,7 +144,7 @@ class Series:
 
     @property
     def peak(self) -> float:
-        """The worst value: the largest, or the smallest of what is free."""
+        """The worst value: the largest, or the smallest of free memory."""
         return float(self.y.min() if self.meaning.falls else self.y.max())
 
     @property
@@ -175,7 +175,7 @@ def series_of(run: Run) -> tuple[Series, ...]:
             every.append((own, rows))
     if not every:
         return ()
-    every.sort(key=lambda pair: tuple((part is not None, part) for part in pair[0]))  # what is not known first
+    every.sort(key=lambda pair: tuple((part is not None, part) for part in pair[0]))  # the unknown ones first
     fewest = sorted((len(rows) for _, rows in every), reverse=True)[:_MOST_SERIES][-1]
     capacity = capacity_of(run)
     kept = [(own, rows) for own, rows in every if len(rows) >= fewest][:_MOST_SERIES]
@@ -279,7 +279,7 @@ def _beside(low: Series, high: Series, key: str) -> pl.DataFrame:
 
 
 def _beside_of(one: Series) -> _Beside:
-    """What a series and its other half have in common: a store may keep a file for each metric, in one folder."""
+    """The key that a series and its other half share: a store may keep a file for each metric, in one folder."""
     return one.source.rpartition("/")[0], one.rank, one.attempt, one.device
 
 

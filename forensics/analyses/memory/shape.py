@@ -1,4 +1,4 @@
-"""What a series of memory over steps looks like: flat, plateau, slope, staircase, sawtooth, spike or level shift.
+"""The shape of a series of memory over steps: flat, plateau, slope, staircase, sawtooth, spike or level shift.
 
 The answer is `unresolved` where the values were printed too coarsely to tell a slope from a staircase, and `unknown`
 for fewer than 8 samples. It is chosen by the Bayesian information criterion between a constant, a robust line and a
@@ -47,7 +47,7 @@ _OVER = "rose at first, and no more in the last third"
 _SHORT = 5
 #: Of the rise of a running maximum, the jump that ends its warm-up.
 _MOST = 0.4
-#: What a warm-up took and never gave back, as a share of it.
+#: Memory that a warm-up took and never gave back, as a share of it.
 _KEPT = 0.7
 #: The tread before a jump of the warm-up is so many times shorter than those behind it.
 _SHORTER = 4
@@ -89,7 +89,7 @@ class Form(Struct, frozen=True):
 
 
 class _Scale(Struct, frozen=True):
-    """What counts: noise of one sample, the least rise that matters, and the printed unit (0 for exact values)."""
+    """Bounds: noise of one sample, the least rise that matters, and the printed unit (0 for exact values)."""
 
     noise: float
     least: float
@@ -316,7 +316,7 @@ def _settled(y: Floats) -> int:
 
 
 def _lasts(y: Floats, at: int, usual: float) -> bool:
-    """Whether what rose from sample `at` to the next one is still there in the samples behind it."""
+    """Whether a rise from sample `at` to the next one lasts in the samples behind it."""
     behind = y[at + 1 : at + 1 + _SHORT]
     return median_of(behind) - y[at] - usual >= 0.5 * float(y[at + 1] - y[at] - usual)
 
@@ -370,7 +370,7 @@ def _regular_stairs(steps: tuple[Step, ...], total: float) -> bool:
 
 
 def _even(steps: tuple[Step, ...], n: int) -> bool:
-    """Whether at least three steps of equal height are equally spaced over the run, which chance does not do."""
+    """Whether at least three steps of equal height are equally spaced over the run, which never happens by chance."""
     heights = np.array([s.height for s in steps])
     apart = np.diff([s.index for s in steps])
     if len(steps) < 3 or apart.min() < 4 or n - steps[-1].index > 1.5 * apart.max():

@@ -1,8 +1,8 @@
-"""What a memory series means: the shape of allocated memory together with the shape of reserved, unused memory.
+"""The reading of a memory series: the shape of allocated memory together with that of reserved, unused memory.
 
 One curve is not enough. A staircase is read as a leak and a steady slope as fragmentation by a common rule of thumb,
 yet a leak at every step is a slope, and an allocator that fragments takes memory in whole pieces, which are stairs. So
-both are told: the exact reading from the two curves, and the rule of thumb where it fits the one curve there is.
+both are given: the exact reading from the two curves, and the rule of thumb where it fits the one curve there is.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Where a run went non-finite, what came before, and from which checkpoint to start again."""
+"""The place where a run went non-finite, the events before it, and the checkpoint to start again from."""

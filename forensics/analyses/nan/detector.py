@@ -180,7 +180,7 @@ def _last_stretch(lines: list[_Line], at: pl.Series) -> _Line:
 
 
 class Named(Struct, frozen=True):
-    """What a line names: the event row, the name, and `frame`, the forward call that anomaly detection prints.
+    """The name in a line: the event row, the name, and `frame`, the forward call that anomaly detection prints.
 
     `says_nan` is whether a line says that a value was not finite: anomaly detection names the forward call of every
     exception of the backward pass, whatever it was.

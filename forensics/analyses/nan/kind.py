@@ -1,4 +1,4 @@
-"""What kind of origin a NaN has: from the records before it, the loss scale, and how the writer hid it."""
+"""The kind of origin of a NaN: from the records before it, the loss scale, and the way the writer hid it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Precursor(Struct, frozen=True):
 
 @cache
 def told(kind: str) -> tuple[str, str]:
-    """Give a kind in words: to end a sentence that begins with what was seen, and as a sentence of its own."""
+    """Give a kind in words: to end a sentence that begins with the observation, and as a sentence of its own."""
     return next((end, whole) for name, end, whole in table_rows("forensics.analyses.nan", "kinds.tsv") if name == kind)
 
 
@@ -106,7 +106,7 @@ class Kind(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Words to end a sentence that begins with what was seen."""
+        """Words to end a sentence that begins with the observation."""
         if self.name != "unknown" or self.norms is None:
             return told(self.name)[0]
         if not self.norms:

@@ -28,7 +28,7 @@ _SERIES_TOGETHER = 2
 
 
 class NanOnset(Struct, frozen=True):
-    """The first bad place, and what is known around it.
+    """The first bad place, and the facts around it.
 
     `clean` is the last finite row before it; `n_before` counts finite losses before it in its source and attempt;
     `others` are further places with the same standing, in order of step.
@@ -43,7 +43,7 @@ class NanOnset(Struct, frozen=True):
 
     @property
     def status(self) -> Status:
-        """How the run stands after it."""
+        """The state of the run after it."""
         return self.first.status
 
     @property
@@ -78,7 +78,7 @@ class NanOnset(Struct, frozen=True):
         return None if self.clean_step is None or step is None else min(self.clean_step, step - 1)
 
     def evidence(self) -> tuple[Evidence, ...]:
-        """The first bad place, the last clean one before it, and what else says the same."""
+        """The first bad place, the last clean one before it, and further evidence of it."""
         clean = () if self.clean is None else (metric_evidence(self.clean, EvidenceRole.RELATED),)
         others = tuple(_evidence(c, EvidenceRole.RELATED) for c in self.others[:_MAX_RELATED])
         return (_evidence(self.first, EvidenceRole.PRIMARY), *clean, *others)
@@ -157,7 +157,7 @@ def _contradicted(candidate: Candidate, peers: list[Candidate]) -> bool:
 
 
 def _key(candidate: Candidate) -> tuple[bool, int, int, int]:
-    """In the order of steps, and where none is printed in that of the lines."""
+    """In the order of steps, or of lines where no step is printed."""
     spoken = candidate.role in SPOKEN
     line = candidate.row["line"] or candidate.row.get("seq") or 0
     return (

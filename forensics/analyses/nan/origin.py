@@ -1,4 +1,4 @@
-"""Where a run went non-finite, what came before it, and from which checkpoint to start again."""
+"""The place where a run went non-finite, the events before it, and the checkpoint to start again from."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class JudgedCheckpoint(Struct, frozen=True):
 
 
 class Rise(Struct, frozen=True):
-    """What rose before the first bad step, where the rise began, and how many times above its past."""
+    """A metric that rose before the first bad step, the begin of its rise, and its ratio to its past."""
 
     metric: str
     step: int | None

@@ -103,7 +103,7 @@ def _learns_on(run: Run, fall: Row) -> bool:
 
 
 def _fall(own: pl.DataFrame, cfg: ScaleLimits) -> tuple[Row, Row, str] | None:
-    """The first falling row of the last burst, the row where it ends, and what happened."""
+    """The first falling row of the last burst, the row where it ends, and the kind of collapse."""
     own = own.with_row_index("i")
     # after the warm-up, by the step or, without steps, by the place
     warm = pl.col("at" if own["at"].null_count() == 0 else "i") >= cfg.warmup

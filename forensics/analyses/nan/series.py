@@ -1,4 +1,4 @@
-"""From series of numbers to candidates for the origin of a NaN: which series are lost, and which only stumbled."""
+"""From series of numbers to candidates for the origin of a NaN: lost series, and series that only stumbled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from forensics.values import replace
 
 
 class Status(StrEnum):
-    """How a series stands: lost to the end, bad now and then, bad once or twice, or lost in an earlier attempt."""
+    """The state of a series: lost to the end, bad now and then, bad once or twice, or lost in an earlier attempt."""
 
     FAILED = "failed"
     INTERMITTENT = "intermittent"
@@ -31,7 +31,7 @@ class Status(StrEnum):
 
 
 class Shares(Struct, frozen=True):
-    """Which share of bad records is still a stumble, and which is a fault although the series ends finite.
+    """Up to `transient_share` bad records are a stumble; from `fault_share` on a fault, though the series ends finite.
 
     A counter of NaN updates is a fault where more than `counted_share` of its records have some, the last one too.
     """

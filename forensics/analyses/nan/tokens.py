@@ -29,7 +29,7 @@ class Outside(Struct, frozen=True):
 
 @derived
 def tokens_outside(run: Run) -> Outside | None:
-    """Give the ids outside of the vocabulary; None where there is none, or where the vocabulary is not known."""
+    """Give the ids outside of the vocabulary; None without any, or without a known vocabulary."""
     size = embedding_rows(run)
     if size is None:
         return None

@@ -1,4 +1,4 @@
-"""The account of a run's time: for each clock, how it changed, what single pauses cost, and how grave that is.
+"""The account of a run's time: for each clock its change, the cost of single pauses, and their gravity.
 
 Time is lost against the best level that held before. The size of a loss and how far it stands out of the noise say how
 grave it is; its form (a jump, a ramp, pauses) gives only the words.
@@ -30,7 +30,7 @@ _SETTLING = 0.03
 _FASTEST = 0.1  # of the records
 _EVEN = 0.01  # deviation below which no clock is told from another
 _SPREAD = 2.0  # times the median pause: one that is far longer than the others is no cost of each save
-_IN_PAUSES = frozenset({"stalls", "pauses"})  # what they cost shows in a mean, not in a median
+_IN_PAUSES = frozenset({"stalls", "pauses"})  # their cost shows in a mean, not in a median
 _HALF, _ALL_SLOWER = 1.5, 0.75  # times the time of the fastest tenth before, and the share of `z` that suffices then
 _BY_LEVEL = frozenset({"jump", "ramp"})
 _PIECE = 1_000_000  # so many records are looked at together: 8 MB for each number of them
@@ -73,7 +73,7 @@ class Gravity(Struct, frozen=True):
 
 
 class Pauses(Struct, frozen=True):
-    """What single slow records cost, as shares of the whole time.
+    """The cost of single slow records, as shares of the whole time.
 
     `share` counts those with a period, `saving` and `evaluating` what stands out where the run saved or evaluated;
     `steps` is how many usual steps a save takes, `saving_s` the seconds that all of them cost. `records` are their
@@ -91,7 +91,7 @@ class Pauses(Struct, frozen=True):
 
 
 class Paced(Struct, frozen=True):
-    """One clock of a run made steady, how it changed, if it did, and what its pauses cost (None: too short a clock)."""
+    """One clock of a run made steady, its change, if any, and the cost of its pauses (None: too short a clock)."""
 
     clock: Clock
     steady: Steady
@@ -273,7 +273,7 @@ def gravest(run: Run, cfg: Gravity, *forms: Form) -> tuple[Paced, Change] | None
 
 @derived
 def pauses_of(run: Run) -> tuple[tuple[Clock, Pauses], ...]:
-    """Give what pauses cost on each clock of seconds per step, token or sample."""
+    """Give the cost of pauses on each clock of seconds per step, token or sample."""
     known = {id(one.clock): one.steady for one in paced(run)}  # the clocks live as long as the run
     written = trainers_by_source(run)
     alone = {source for source, by in written.items() if any(one.times_one_step for one in by)}

@@ -131,7 +131,7 @@ def _unrest(timed: pl.DataFrame) -> float:
 
 
 def _as_metrics(drawn: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a bar under the names of a metric: what is printed is its mean."""
+    """The rows of a bar under the names of a metric: their value is its mean."""
     if "pace" not in drawn.columns:
         drawn = drawn.with_columns(pace=pl.lit(None, dtype=pl.Float64))
     rows = drawn.with_columns(

@@ -1,4 +1,4 @@
-"""Whether steps became slower, from where, and in which form: a level, a ramp, or pauses that begin.
+"""Finds a slowdown of steps, its begin, and its form: a level, a ramp, or pauses that begin.
 
 Two tiers. A change that noise without long memory cannot explain is *possible*; one that also holds when the noise is
 extrapolated to the length of the parts, as 1/f noise demands, is *confirmed*. The method and what it was measured on:

@@ -1,4 +1,4 @@
-"""The record at which a series changed, found by its whole distribution: noise of a clock goes one way only."""
+"""Finds the record at which a series changed by its whole distribution: noise of a clock goes one way only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time until the last step as a clock: what is left of it, over the steps that are left."""
+"""The time until the last step as a clock: the remaining time over the remaining steps."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _MOST_BLOCKS = 4096
 
 
 class Bounds(Struct, frozen=True):
-    """What a cut must show: `z` long-run deviations and `effect` as a difference of logs; `cap` on long memory.
+    """The bounds of a cut: `z` long-run deviations and `effect` as a difference of logs; `cap` on long memory.
 
     `cap` is how far the scale may be extrapolated for noise with long memory: 1 not at all, more is stricter.
     """

@@ -1,4 +1,4 @@
-"""Which metric names tell how fast a run is, in which form and unit: read from `names.tsv`."""
+"""The metric names of speed, each with its form and unit: read from `names.tsv`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = lazily(r"[\s\-]+")
 
 
 class PaceName(Struct, frozen=True):
-    """What a metric measures: its form, per what, the factor to seconds, and how much it is preferred (0 first)."""
+    """A measure of speed: its form, its unit of work, the factor to seconds, and its rank among others (0 first)."""
 
     form: Form
     unit: str
@@ -38,7 +38,7 @@ def _table() -> tuple[tuple[re.Pattern[str], PaceName], ...]:
 
 @cache
 def pace_name(name: str) -> PaceName | None:
-    """Say what a metric name measures; None for names that tell no training speed."""
+    """Give the measure of a metric name; None for names that tell no training speed."""
     lower = _WORDS.sub("_", name.lower().strip())
     if stands_for("not_of_training", lower):
         return None
@@ -47,7 +47,7 @@ def pace_name(name: str) -> PaceName | None:
 
 
 def pace_of(name: str | None, raw_name: str | None) -> PaceName | None:
-    """Say what a metric measures by its canonical name, or by the printed one where that means nothing else."""
+    """Give the measure of a metric by its canonical name, or by the printed one where that has no other meaning."""
     found = pace_name(name) if name else None
     if found is not None or not raw_name or (name != raw_name and name in meanings()):
         return found

@@ -1,4 +1,4 @@
-"""Which part of each step trains nothing: the wait for data, and padding, each as a share of what the record prints."""
+"""The part of each step that trains nothing: the wait for data, and padding, as shares of the printed whole."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _SAMPLE = 4096  # records that a pattern of at most forty is looked for in
 
 
 class Spikes(Struct, frozen=True):
-    """A series split into a moving level and what stands out of it: `base`, the flags, and the noise about the base."""
+    """A series split into a moving level and its outliers: `base`, the flags, and the noise about the base."""
 
     base: Floats
     far: Flags
@@ -168,7 +168,7 @@ def _pattern(logs: Floats, period: int) -> Floats:
 
 
 def winsorised(logs: Floats, found: Spikes) -> Floats:
-    """Replace spikes by the level around them, and pull what is left to at most three deviations from it."""
+    """Replace spikes by the level around them, and pull the rest to at most three deviations from it."""
     calm = logs - found.base
     calm[found.far] = 0.0
     np.clip(calm, -3 * found.sd, 3 * found.sd, out=calm)  # of millions each copy counts

@@ -1,4 +1,4 @@
-"""Whether pauses became more frequent, or began: what a loader that starves or a new save interval looks like."""
+"""Whether pauses became more frequent, or began: the trace of a starving loader or a new save interval."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _begun(series: Steady, least_added: float) -> Stalls | None:
 
 
 def _heights(over: Floats) -> Floats:
-    """Heights that tell pauses from what is lower: those with a gap below them."""
+    """Heights that tell pauses from lower records: those with a gap below them."""
     ranked = np.sort(over[over > _STANDS])[::-1]
     gaps = np.append(-np.diff(ranked), np.inf)
     found = ranked[(gaps >= _GAP) & (ranked > _TALL)]
@@ -105,7 +105,7 @@ def _heights(over: Floats) -> Floats:
 
 
 def _period(series: Steady, over: Floats, places: Steps) -> int:
-    """The distance in steps that most pauses keep, if where earlier ones belong nothing stands out; 0 for none."""
+    """The distance in steps that most pauses keep, without a pause at the earlier places; 0 for none."""
     at = series.steps[places]
     usual = median_of(np.diff(at))
     teeth = at[np.concatenate([[True], np.diff(at) > usual / 2])]

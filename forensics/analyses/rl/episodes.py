@@ -1,4 +1,4 @@
-"""Whether the reward of an environment's episodes fell from what it had been, and stayed down."""
+"""Whether the reward of an environment's episodes fell from its level, and stayed down."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _PREFIX = r"^train(?:ing)?/"
 #: Quantities that mark it when one source prints both: only here is a reward weighed against a reference policy, or
 #: printed beside its spread within a group.
 _TOGETHER = (("reward", "kl"), ("reward", "reward_std"))
-#: What is judged of the training of a policy that plays.
+#: The judged quantities of a policy that plays.
 _OF_GAMES = ("episode_reward", "update_kl", "clip_ratio", "entropy", "entropy_cost")
 
 
@@ -76,7 +76,7 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
 
 
 def episode_series(run: Run) -> tuple[RlSeries, ...]:
-    """Give what the episodes of an environment earned, and how far each update moved the policy that plays it.
+    """Give the rewards of an environment's episodes, and the change of the policy by each update.
 
     A mean reward is one of episodes where its source prints the length of episodes, too, or an entropy or an update of
     a policy that is no language model's, and so is a score where no loss is printed, or its source prints what only a
@@ -98,14 +98,14 @@ def episode_series(run: Run) -> tuple[RlSeries, ...]:
 
 
 def _by_short_names(named: pl.DataFrame) -> pl.DataFrame:
-    """Give short names their meaning in sources that print what only a policy has."""
+    """Give short names their meaning in sources with metrics of a policy."""
     is_policy = pl.col("quantity").is_in(["policy", "entropy_short"]).any().over("source")
     meant = {"short_score": "episode_reward", "score": "episode_reward", "entropy_short": "entropy"}
     return named.with_columns(quantity=pl.when(is_policy).then(pl.col("quantity").replace(meant)).otherwise("quantity"))
 
 
 def preference_series(run: Run) -> tuple[RlSeries, ...]:
-    """Give what a training on pairs of answers prints of the preferred ones."""
+    """Give the metrics of preferred answers from a training on pairs."""
     named = _printed(run)
     return _series(run, named.filter(pl.col("quantity") == "chosen_logps")) if named.height else ()
 

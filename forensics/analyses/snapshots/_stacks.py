@@ -1,4 +1,4 @@
-"""Stacks of a memory snapshot as text, and what part of a training step each belongs to."""
+"""Stacks of a memory snapshot as text, each with its part of a training step."""
 
 from __future__ import annotations
 

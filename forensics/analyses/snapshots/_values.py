@@ -43,7 +43,7 @@ class Leak(_OfStack, frozen=True):
 
 
 class Share(_OfStack, frozen=True):
-    """What one stack holds at the peak.
+    """Memory of one stack at the peak.
 
     `category` is parameter, gradient, optimizer, activation, temporary or unknown, with `confidence` in it;
     `before` is whether the memory was there before the recording began.
@@ -65,7 +65,7 @@ class Pool(Struct, frozen=True):
 
 
 class Growth(_OfStack, frozen=True):
-    """What one stack holds more in one snapshot than in another; `per_step` when the steps between are known."""
+    """Growth of one stack from one snapshot to another; `per_step` when the steps between are known."""
 
     bytes: int
     count: int

@@ -36,7 +36,7 @@ _SILENT, _DISTANCES = 0.15, 3.0
 
 
 class _Made(Struct, frozen=True):
-    """What one stack or one line made: survivors as (seq, size) in order, and the lifetimes of what was freed."""
+    """Allocations of one stack or one line: survivors as (seq, size) in order, and the lifetimes of freed ones."""
 
     stack: Stack
     births: tuple[tuple[int, int], ...]
@@ -98,7 +98,7 @@ def _by_line(made: Sequence[_Made], named: set[str]) -> list[_Made]:
 
 
 def _old(one: _Made, last: int) -> tuple[tuple[int, int], ...]:
-    """Survivors that are older than what the same stack freed ever became."""
+    """Survivors that are older than any allocation that the same stack freed."""
     if not one.lifetimes:
         return one.births
     oldest = max(one.lifetimes)

@@ -40,11 +40,11 @@ def snapshots(run: Run) -> tuple[Snapshot, ...]:
     return tuple(found)
 
 
-# Two snapshots of one run: what grew between them, by stack.
+# Two snapshots of one run: the growth between them, by stack.
 
 
 def grown(base: Snapshot, cand: Snapshot, *, steps: int | None = None) -> tuple[Growth, ...]:
-    """What each stack holds live in `cand` beyond `base`, the largest first; negative growth is left out.
+    """Live bytes of each stack in `cand` beyond `base`, the largest first; negative growth is left out.
 
     `steps` is the number of steps between the two, when it is known.
     """
@@ -72,7 +72,7 @@ def _held(snapshot: Snapshot) -> dict[Stack, tuple[int, int]]:
 
 
 class _Tables(Struct, frozen=True):
-    """The tables of one source, and what it says of itself."""
+    """The tables of one source, and its own totals."""
 
     events: pl.DataFrame
     segments: pl.DataFrame

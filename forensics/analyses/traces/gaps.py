@@ -1,4 +1,4 @@
-"""When no stream of a device had work, and for each such gap what the host was doing instead of launching.
+"""Gaps in which no stream of a device had work, each with the host's work instead of a launch.
 
 The cause is read from the work that ends the gap. Launched before the gap began, it waited on the device: at most
 `KERNEL_WAIT_NS` is the usual latency between kernels, longer next to a collective is communication, else unknown.
@@ -99,7 +99,7 @@ def _of_source(run: Run, own: pl.DataFrame) -> pl.DataFrame:
 
 
 def _until(frame: pl.DataFrame, idle: Union) -> Ints:
-    """When the host was done with what kept it: at the late launch, or at the gap's end."""
+    """The time at which the host was free again: at the late launch, or at the gap's end."""
     launch = frame["launch_ns"].fill_null(0).to_numpy()
     return np.where(launch > idle.start, np.minimum(launch, idle.end), idle.end)
 

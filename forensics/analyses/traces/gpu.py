@@ -1,4 +1,4 @@
-"""Work of the devices in profiler traces: every kernel, copy and set, what kind it is, and the host call behind it.
+"""Work of the devices in profiler traces: every kernel, copy and set, its kind, and the host call behind it.
 
 A kernel belongs to the step in which the host launched it: the device may run it a step later. A graph launch has
 many kernels with its one correlation id. Annotations on the device's time line, waits (`cuda_sync`) and overhead are

@@ -1,4 +1,4 @@
-"""Unions of time intervals, exact in integer nanoseconds: what several streams cover together, and where nothing runs.
+"""Unions of time intervals, exact in integer nanoseconds: the common cover of streams, and the gaps in it.
 
 All arrays are int64 of one length; intervals are half-open [start, end). Intervals of different groups never merge.
 """

@@ -60,5 +60,5 @@ def unlaunched(run: Run) -> pl.DataFrame:
 
 
 def short_name(name: str) -> str:
-    """A kernel's name without what many have in common in front: its return type and torch's own namespaces."""
+    """A kernel's name without its common prefix: its return type and torch's own namespaces."""
     return name.removeprefix("void ").removeprefix("at::native::").removeprefix("(anonymous namespace)::")
