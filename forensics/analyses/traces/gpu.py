@@ -13,15 +13,13 @@ import polars as pl
 from forensics.analyses.traces.kernel_categories import categorise
 from forensics.analyses.traces.steps import spans, step_at, steps
 from forensics.formats.trace.calls import QUIET_CALLS
+from forensics.knowledge.vocabulary import keys_of
 from forensics.store.run import Run, derived
 
-WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+WORK = keys_of("work_of_a_gpu")
 COMPUTE, COMMUNICATION, MEMORY = "compute", "communication", "memory"
 #: Categories of the calls of a device's runtime or driver.
-CALLS = (
-    *("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "privateuse1_runtime"),
-    *("privateuse1_driver", "hip_runtime", "hpu_op"),
-)
+CALLS = keys_of("call_of_a_runtime")
 
 
 @derived

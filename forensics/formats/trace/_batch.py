@@ -19,9 +19,10 @@ from forensics.formats.trace._header import Clock
 from forensics.formats.trace._marks import Marks, counter_rows, duration_of, has_memory, memory_rows
 from forensics.formats.trace._rows import Coded, attrs, spans
 from forensics.formats.trace._times import NS_FROM, Bools, Ints, floats, nanoseconds, nanoseconds_exactly, rounds
+from forensics.knowledge.vocabulary import keys_of
 from forensics.values import replace
 
-_DEVICE_WORK = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"))
+_DEVICE_WORK = frozenset((*keys_of("work_of_a_gpu"), *keys_of("work_of_a_gpu_once")))
 #: A stamp from here on is unix time (2001 and later): nothing is added to it.
 _UNIX_FROM_NS = 10**18
 _ph, _cat, _ts, _dur = map(attrgetter, ("ph", "cat", "ts", "dur"))

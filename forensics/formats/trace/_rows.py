@@ -17,6 +17,7 @@ from forensics.formats.trace._event import Args, Event
 from forensics.formats.trace._times import Bools, Ints
 from forensics.io.columns import owned
 from forensics.knowledge.sizes import element_bytes
+from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
 
 #: Categories as profilers of 2021 spelled them.
@@ -30,8 +31,7 @@ _OLD = {
     "python": "python_function",
 }
 #: Categories of events on the time line of a device; their process is its number and their thread is a stream.
-_DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events", "mtia_insight", "hpu_op", "collective_comm")
-_ON_DEVICE = frozenset((*_DEVICE_WORK, "gpu_user_annotation", "cuda_sync", "cuda_event", "cuda_profiler_range"))
+_ON_DEVICE = frozenset((*keys_of("work_of_a_gpu"), *keys_of("work_of_a_device"), *keys_of("mark_on_a_device")))
 #: How -1 is printed by writers that take it for unsigned.
 _NO_STREAM = 0xFFFFFFFF
 _STREAM = lazily(r"(?:stream\s*)?(-?\d{1,18})", re.IGNORECASE)
