@@ -31,7 +31,7 @@ FEWEST = 8
 ABSURD = 1e9
 #: Shapes that grow, and those that stay but for single records.
 _GROWING = frozenset({"slope", "staircase", "unresolved"})
-LEVEL = frozenset({"flat", "plateau", "spike"})
+LEVEL = ("flat", "plateau", "spike")
 #: A series is judged by so many samples at most; longer ones by medians of equal blocks.
 _MOST_SAMPLES = 4096
 #: From so many floors on, a low or a high one does not count.

@@ -64,7 +64,7 @@ def _of_tensors(one: Series, thumb: str | None, *, gap: bool) -> Reading:
         if gap:
             return Reading(f"{leak} and fragmentation", "allocated memory grows, and so does unused memory", thumb)
         return Reading(leak, "allocated memory itself grows: something is kept", thumb)
-    if gap and kind in LEVEL | {"level_shift"}:
+    if gap and kind in (*LEVEL, "level_shift"):
         return Reading("fragmentation", "allocated memory is level while what is reserved beside it grows")
     if kind == "spike" and one.gap is not None and one.gap.kind == "level_shift":
         return Reading("one-off peak", "one larger batch left cached segments behind")
