@@ -57,8 +57,8 @@ def paddings(run: Run) -> tuple[Part, ...]:
     """Padding as a share of the tokens of a step, where a record prints both or the share itself."""
     filled = tuple(_parts(run, named(run, "filled"), named(run, "tokens")))
     unfilled = [Part(1 - p.share, 1 - p.of_sums, p.amount, p.whole, p.records, p.first, p.last) for p in filled]
-    told = _parts(run, named(run, "padding"), {})
-    return (*unfilled, *told)
+    counted, told = _parts(run, named(run, "pads"), named(run, "tokens")), _parts(run, named(run, "padding"), {})
+    return (*unfilled, *(one for one in counted if one.whole is not None), *told)
 
 
 class Rise(Struct, frozen=True):

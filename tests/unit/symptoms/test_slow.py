@@ -65,6 +65,17 @@ def test_padding_is_read_in_per_cent(tmp_path: Path, percent: int, *, warns: boo
     assert ("padding" in {f.cause for f in said.findings}) is warns
 
 
+@pytest.mark.parametrize(("name", "of_padding", "warns"), [("pad_tokens", 4100, True), ("padding_tokens", 700, False)])
+def test_padding_is_read_in_tokens(tmp_path: Path, name: str, of_padding: int, *, warns: bool) -> None:
+    said = report(written(tmp_path, {"metrics.jsonl": rows(tokens_per_step=8192, **{name: of_padding})}))
+    assert ("padding" in {f.cause for f in said.findings}) is warns
+
+
+def test_padding_in_tokens_without_those_of_the_batch_is_no_share(tmp_path: Path) -> None:
+    said = report(written(tmp_path, {"metrics.jsonl": rows(pad_tokens=1)}))
+    assert "padding" not in {f.cause for f in said.findings}
+
+
 def test_padding_asks_for_packing(tmp_path: Path) -> None:
     files = {
         "metrics.jsonl": rows(tokens_per_step=8192, non_pad_tokens=4100),
