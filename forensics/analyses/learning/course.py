@@ -191,7 +191,7 @@ def _departure(w: Level, jump: tuple[int, float] | None, lost: Spike | None, lim
         onset, told = lost.index, (jump[1], "jump")
     elif lost is not None:
         onset, told = lost.index, (log(lost.peak), "spike")
-    elif jump is not None and not (climbing and low > jump[0] + 2 * _span_of(n)):
+    elif jump is not None and not (climbing and (low > jump[0] + 2 * _span_of(n) or jump[1] < _HALF * rise)):
         onset, told = _sharpened(y, jump[0]), (jump[1], "jump")
     elif climbing:
         above = int(np.argmax((y if last == _LATE else middle)[low:] > least + _HALF * rise))

@@ -358,3 +358,19 @@ def test_a_noisy_loss_that_fell_far_and_stays_has_no_rise() -> None:
 def test_chance_over_few_records_is_that_of_a_run_that_has_hardly_begun(records: int, told: int) -> None:
     loss = noisy(np.full(records, math.log(50257)), 0.003)
     assert len(said("LRN007", run_with({"model.vocab_size": "50257"}, loss=loss))) == told
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.05])
+def test_a_loss_that_climbs_on_left_its_level_where_the_climb_begins(noise: float) -> None:
+    steps = np.arange(80)
+    level = np.where(steps < 30, 2.3 - 0.016 * steps, 1.82 * np.exp((steps - 30) / 15))
+    (found,) = said("LRN001", run_with(loss=noisy(level, noise)))
+    assert found.onset.step is not None
+    assert abs(found.onset.step - 31) <= 3
+
+
+def test_a_step_that_is_most_of_the_rise_is_placed_at_the_step() -> None:
+    steps = np.arange(160)
+    level = np.where(steps < 80, 2.0, 3.2 * np.exp((steps - 80) / 800))
+    (found,) = said("LRN001", run_with(loss=noisy(level, 0.01)))
+    assert found.onset.step == 81
