@@ -53,16 +53,18 @@ def eval_apart(run: Run, cfg: Apart) -> Findings:
                 numbers={"evaluations": len(evals)},
             )
             return
-        levels = None if training is None else _levels(training, evals)
-        if levels is None or len(evals) < cfg.evaluations:
+        levels = np.empty(0) if training is None else _levels(training, evals)
+        told = np.isfinite(levels)  # evaluations that have a training before them
+        if int(told.sum()) < cfg.evaluations:
             continue
-        gaps = evals.values - levels
-        if bool((gaps >= cfg.gap).all() and (evals.values >= cfg.above * levels).all()):
+        pair = Pair(evals, np.flatnonzero(told).tolist(), evals.values[told], levels[told])
+        gaps, ratio = pair.values - pair.levels, median_of(pair.values / pair.levels)
+        if bool((gaps >= cfg.gap).all()) and ratio >= cfg.above:
             if float(np.ptp(gaps)) < cfg.moves * median_of(gaps):
-                yield _finding(evals, levels, "above", "eval_shifted", sure=bool(regime))
+                yield _finding(pair, "above", "eval_shifted", sure=bool(regime))
                 return
-        elif bool((-gaps >= cfg.gap).all() and (evals.values <= below * levels).all() and (evals.values > 0).any()):
-            yield _finding(evals, levels, "below", "eval_leak", sure=bool(regime))
+        elif bool((-gaps >= cfg.gap).all() and (pair.values > 0).any()) and ratio <= below:
+            yield _finding(pair, "below", "eval_leak", sure=bool(regime))
             return
 
 
@@ -81,25 +83,36 @@ def _goes_on(run: Run, evals: Curve) -> bool:
     return first is not None and any((step := other.step(0)) is not None and step < first for other in others)
 
 
-def _levels(training: Curve, evals: Curve) -> Floats | None:
-    """The median training loss of the later half of what came before each evaluation; None where one has none."""
-    ends = np.searchsorted(training.places, evals.places)
+class Pair(Struct, frozen=True):
+    """The evaluations of `evals` at some `places` of it, and the training loss before each."""
+
+    evals: Curve
+    places: list[int]
+    values: Floats
+    levels: Floats
+
+
+def _levels(training: Curve, evals: Curve) -> Floats:
+    """The median training loss of the later half of the records since the evaluation before; NaN without a record.
+
+    An evaluation at the step of a training record is of the weights that the record made.
+    """
+    ends = np.searchsorted(training.places, evals.places, side="right")
     starts = np.concatenate([[0], ends[:-1]])
-    if (ends <= starts).any():
-        return None
     starts += (ends - starts) // 2
     values = training.values
-    return np.array([median_of(values[a:b]) for a, b in zip(starts, ends, strict=True)])
+    return np.array([median_of(values[a:b]) if a < b else np.nan for a, b in zip(starts, ends, strict=True)])
 
 
-def _finding(evals: Curve, levels: Floats, side: str, cause: str, *, sure: bool) -> Finding:
-    gap, level = median_of(evals.values - levels), median_of(levels)
+def _finding(pair: Pair, side: str, cause: str, *, sure: bool) -> Finding:
+    evals, levels = pair.evals, pair.levels
+    gap, level = median_of(pair.values - levels), median_of(levels)
     return eval_apart.finding(
         f"{evals.raw_name} is {number(round(abs(gap), 3))} {side} the training loss from the first evaluation on",
-        f"{number(float(evals.values[0]))} beside {number(float(levels[0]))} at first,"
-        f" {number(float(evals.values[-1]))} beside {number(float(levels[-1]))} at last"
+        f"{number(float(pair.values[0]))} beside {number(float(levels[0]))} at first,"
+        f" {number(float(pair.values[-1]))} beside {number(float(levels[-1]))} at last"
         + (": overfitting would grow" if side == "above" else ""),
-        proof(evals.row(0), evals.row(-1)),
+        proof(evals.row(pair.places[0]), evals.row(pair.places[-1])),
         confidence="medium" if sure else "low",
         cause=cause,
         numbers={"gap": gap, "train": level},
