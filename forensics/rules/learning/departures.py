@@ -203,6 +203,8 @@ def _shift(run: Run, loss: Loss) -> Departure | None:
 
 #: So many large ones are no accident of a single batch where they share a cause, and severe ones in any case.
 _FREQUENT, _SEVERE = 3, 2.5
+#: Large ones that hold so many of all records come again and again: of 60 records four.
+_AGAIN = 0.05
 #: A burst that no noise and no new data makes, and records at the end that tell the level after it.
 _FAR_OUT, _LAST = 100.0, 5
 #: A severe one that holds the loss up for this share of all records has cost as much of the run.
@@ -266,7 +268,8 @@ def loss_spike(run: Run) -> Findings:
     severe = [spike for spike in major if spike.peak >= _SEVERE]
     longest = max(((spike.recovered or len(curve)) - spike.index for spike in severe), default=0)
     rise = sum(log(spike.peak) for spike in severe)
-    warns = bool(cause) or rise >= _FREQUENT * log(_SEVERE) or longest >= _COSTLY * len(curve)
+    often = len(major) > _FREQUENT and len(major) >= _AGAIN * len(curve)
+    warns = bool(cause) or often or rise >= _FREQUENT * log(_SEVERE) or longest >= _COSTLY * len(curve)
     later = f"{back - worst.index} records" if back - worst.index != 1 else "a record"
     yield loss_spike.finding(
         f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",
