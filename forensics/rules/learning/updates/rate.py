@@ -200,23 +200,28 @@ def _warmup(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
 def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
     said, bars = configured(run, "scheduler"), (one.plan for one in ledger(run).of("train", "step"))
     last, v = schedule.curve.step(-1), schedule.curve.values
-    ended = last if ending(run).success is not None else None
-    total = ledger(run).planned("step") or max(bars, default=ended)
-    if said is None or total is None or last is None or not cfg.finished * total <= last <= total / cfg.finished:
+    ended = ending(run).success is not None
+    total = ledger(run).planned("step") or max(bars, default=last if ended else None)
+    if total is not None and last is not None:
+        ended = cfg.finished * total <= last <= total / cfg.finished
+    if said is None or not ended:
         return
     lowest = number_of(run, "min_lr")
     decays = said.text.lower().startswith(keys_of("schedule_that_decays"))
     if not decays or (lowest is not None and lowest >= cfg.at_peak * schedule.peak):
         return
     left = float(v[-max(1, len(v) // 50) :].min()) / schedule.peak
+    place = at_step(last) if last is not None else ""
+    length = f" over {total:.0f} steps" if total is not None else ""
     is_to_zero = said.text.lower() in keys_of("schedule_to_zero")
     if is_to_zero and lowest is None and cfg.left <= left < cfg.at_peak:
-        title = f"the schedule is longer than the run: at its end, {at_step(last)}, the rate is {left:.0%} of its peak"
-        because = f"{said.text} ends near zero, and the run has {total:.0f} steps"
+        where = f"at its end, {place}," if place else "at its end"
+        title = f"the schedule is longer than the run: {where} the rate is {left:.0%} of its peak"
+        because = f"{said.text} ends near zero" + (f", and the run has {total:.0f} steps" if total is not None else "")
         yield _unlike(schedule, len(v) - 1, (title, because, "schedule_longer"), said)
     if left >= cfg.at_peak:
-        title = f"no decay was made: the learning rate is still {number(v[-1])} at {at_step(last)}"
-        because = f"the configuration asks for {said.text} over {total:.0f} steps"
+        title = f"no decay was made: the learning rate is still {number(v[-1])} at {place or 'the end'}"
+        because = f"the configuration asks for {said.text}{length}"
         yield _unlike(schedule, len(v) - 1, (title, because, "decay_missing"), said)
 
 
