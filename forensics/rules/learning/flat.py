@@ -9,8 +9,10 @@ from math import ceil, exp, floor, log
 import numpy as np
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.analyses.learning.causes import Reason, reason_of
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured, number_of
+from forensics.analyses.learning.lr_schedule import schedule_beside
 from forensics.analyses.learning.objective import (
     ADAPTER,
     FULL,
@@ -27,6 +29,7 @@ from forensics.analyses.learning.still import has_idle_score
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending
+from forensics.case.evidence import metric_evidence
 from forensics.case.folds import has_folds
 from forensics.case.settings import OFF
 from forensics.knowledge.ranges import range_of
@@ -50,6 +53,7 @@ class Flat(Struct, frozen=True):
     that would hide a fall of `shown` (`shown_short` in fewer than `records` records) decides nothing. Labels that are
     shuffled still let a model learn how frequent they are, which is worth a few percent (`least_fall`) of the loss.
     A run spans `steps`, or `epochs` where that is what it counts: a model learns something of data seen ten times.
+    Noise bounces for `bounced` records without a trend where it would hide no fall of `hidden`.
     A loss that rose threefold (`most_rise`) does not bounce: a curriculum of four stages raised a healthy one 5.5-fold.
     A loss over pairs is that of a guess within `exact` of the logarithm of a power of two, as batches have; one level
     in sixty is. Many trained models have losses near ln(2): `coin` bounds both ends of one that knows nothing.
@@ -73,6 +77,8 @@ class Flat(Struct, frozen=True):
     shown: float = 0.1
     shown_short: float = 0.05
     bounces: float = 0.08
+    bounced: int = 60
+    hidden: float = 0.25
     swings: float = 2.0
     most_rise: float = 1.1
     tiny: float = 1e-4
@@ -143,8 +149,8 @@ def _left_behind(run: Run, known: Sequence[tuple[Curve, Trend]], cfg: Flat) -> t
 def _bounces(curve: Curve, trend: Trend, cfg: Flat) -> bool:
     """Whether a loss has no trend, and swings by a good part of the level of a model that knows little."""
     least = -min(cfg.swings * trend.noise.sd, cfg.most_rise)
-    flat = least < trend.fall < cfg.sigmas * trend.fall_error and trend.noise.sd >= cfg.bounces
-    return flat and trend.records >= cfg.records and trend.last >= cfg.fresh and from_the_start(curve)
+    flat = least < trend.fall < cfg.sigmas * trend.fall_error < cfg.hidden and trend.noise.sd >= cfg.bounces
+    return flat and trend.records >= cfg.bounced and trend.last >= cfg.fresh and from_the_start(curve)
 
 
 def _long(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> bool:
@@ -218,24 +224,31 @@ def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> Fin
     tiny = _is_tiny(run, curve, cfg)
     # all the time, by next to nothing
     crawls = trend.fall > cfg.sigmas * trend.fall_error and trend.late_fall > cfg.sigmas * trend.late_error
-    sure = _long(run, curve, trend, cfg) and (_is_fresh(run, trend, cfg) or (trend.last > cfg.by_heart and tiny))
-    starving = None if tiny else _starves(run, curve, cfg)
+    reason = None if tiny else _reason(run, curve, trend, cfg)
+    fresh = _is_fresh(run, trend, cfg) or (trend.last > cfg.by_heart and tiny)
+    sure = reason is not None or (fresh and _long(run, curve, trend, cfg))
     what = "hardly fell" if crawls else "did not fall"
+    course = "weights_too_small" if tiny else "loss_crawls" if crawls else "not_learning"
     return no_decrease.finding(
         f"{curve.raw_name} {what}: {number(trend.first)} at first, {number(trend.last)} at last",
         f"a fall of more than {max(cfg.least_fall, cfg.sigmas * trend.fall_error):.1%} would have shown"
-        f" over {trend.records} records{_usual(run, trend)}"
-        + (
-            f"; the learning rate is {number(float(starving.values.max()))} at most, and moves no weight"
-            if starving
-            else ""
-        ),
-        proof(curve.row(0), curve.row(-1), starving.row(int(starving.values.argmax())) if starving else None),
+        f" over {trend.records} records{_usual(run, trend)}" + (f"; {reason.words}" if reason is not None else ""),
+        proof(curve.row(0), curve.row(-1), reason.evidence if reason is not None else None),
         severity="warning" if sure else "info",
         confidence="medium" if sure else "low",
-        cause="weights_too_small" if tiny else "lr_low" if starving else "loss_crawls" if crawls else "not_learning",
+        cause=course if reason is None else reason.cause,
         numbers={"first": trend.first, "last": trend.last, "records": trend.records},
     )
+
+
+def _reason(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> Reason | None:
+    """What alone holds a loss up, as far as its learning rate and its settings say; None where nothing does."""
+    starving = _starves(run, curve, cfg)
+    if starving is not None:
+        words = f"the learning rate is {number(float(starving.values.max()))} at most, and moves no weight"
+        return Reason("lr_low", words, metric_evidence(starving.row(int(starving.values.argmax()))))
+    schedule = schedule_beside(run, curve) if trend.last > range_of("chat_loss").hi else None
+    return reason_of(run, schedule) if schedule is not None else None
 
 
 def _usual(run: Run, trend: Trend) -> str:

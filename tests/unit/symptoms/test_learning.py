@@ -121,6 +121,66 @@ def test_a_loss_that_bounces_may_rise_by_less_than_two_swings(tmp_path: Path, ri
     assert report(written(tmp_path, {"train.log": log})).verdict.cause == cause
 
 
+@pytest.mark.parametrize(("records", "cause"), [(80, "loss_bounces"), (56, "")])
+def test_sixty_records_of_swings_around_one_level_bounce(tmp_path: Path, records: int, cause: str) -> None:
+    log = steps(records, loss=noisy(lambda _: 6.8, 0.9), gnorm=spread(9.0), lr=lambda _: 0.01)
+    assert report(written(tmp_path, {"train.log": log + "Training complete.\n"})).verdict.cause == cause
+
+
+def unnumbered(loss: Value, rate: Value, records: int = 40, evals: Value | None = None) -> str:
+    """Records of the trainer that number no step, and the line of its end."""
+    lines = [
+        f"{{'loss': {loss(n):.4f}, 'grad_norm': 0.91, 'learning_rate': {rate(n):.3e}, 'epoch': {n / 20:.2f}}}"
+        + (f"\n{{'eval_loss': {evals(n):.4f}, 'epoch': {n / 20:.2f}}}" if evals is not None else "")
+        for n in range(1, records + 1)
+    ]
+    return "\n".join((*lines, "{'train_runtime': 142.6, 'train_samples_per_second': 11.2, 'train_loss': 1.21}\n"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "level", "cause"),
+    [
+        ("weight_decay: 0.3\n", 2.9, "weight_decay_high"),
+        ("weight_decay: 0.3\n", 1.6, ""),
+        ("weight_decay: 0.05\n", 2.9, ""),
+    ],
+)
+def test_a_flat_loss_above_the_usual_and_a_setting_that_holds_it_are_suspect(
+    tmp_path: Path, settings: str, level: float, cause: str
+) -> None:
+    log = unnumbered(noisy(lambda _: level, 0.02), lambda _: 2e-4)
+    of_adapter = "adapter: lora\nlora_r: 8\nlearning_rate: 2e-4\n"
+    run = written(tmp_path, {"train.log": log, "config.yaml": of_adapter + settings})
+    assert report(run).verdict.cause == cause
+
+
+@pytest.mark.parametrize(("length", "told_of"), [(80, True), (40, False)])
+def test_a_schedule_longer_than_a_run_whose_records_number_no_step_is_told(
+    tmp_path: Path, length: int, *, told_of: bool
+) -> None:
+    log = unnumbered(noisy(falling(2.4, 1.1, 8), 0.02), lambda n: 1e-4 * (1 - n / length))
+    run = written(tmp_path, {"train.log": log, "config.yaml": "learning_rate: 1e-4\nlr_scheduler: linear\n"})
+    assert ("the schedule is longer than the run: at its end, the rate is" in told(run).lower()) == told_of
+
+
+@pytest.mark.parametrize(("count", "outcome"), [(4, "SUSPECT"), (3, "HEALTHY")])
+def test_large_spikes_that_come_again_and_again_are_suspect(tmp_path: Path, count: int, outcome: str) -> None:
+    places = {23, 31, 39, 47, 52}.difference(sorted({23, 31, 39, 47, 52})[count:])
+    calm = noisy(falling(2.4, 1.1, 8), 0.01)
+    log = unnumbered(lambda n: calm(n) * (2.4 if n in places else 1.0), lambda _: 2e-3, records=60)
+    assert told(written(tmp_path, {"train.log": log})).startswith(outcome)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "cause"), [(3.6, 2.9, "eval_shifted"), (0.9, 0.2, "eval_leak"), (2.6, 1.3, "")]
+)
+def test_evaluations_at_the_steps_of_the_training_records_are_apart_as_well(
+    tmp_path: Path, first: float, last: float, cause: str
+) -> None:
+    log = unnumbered(noisy(falling(2.6, 1.1, 8), 0.01), lambda _: 2e-4, evals=falling(first, last, 8))
+    assert report(written(tmp_path, {"train.log": log, "config.yaml": ADAPTER})).verdict.cause == cause
+
+
 def test_a_curriculum_whose_stages_are_harder_each_time_does_not_bounce(tmp_path: Path) -> None:
     log = steps(300, loss=noisy(lambda n: (4.0 ** (n // 75)) * (3.0 + 4.0 * 0.9 ** (n % 75)), 0.3), gnorm=spread(4.0))
     assert not any(f.cause == "loss_bounces" for f in report(written(tmp_path, {"train.log": log})).findings)
