@@ -281,8 +281,8 @@ def _best(curve: EvalCurve, cfg: ScoreFalls, *, paid: bool) -> int | None:
     values = curve.values
     if len(values) < cfg.evaluations:
         return None
-    best = int(np.argmax(values))
-    top = float(values[best])
+    top = float(values.max())
+    best = int(np.flatnonzero(values == top)[-1])  # a fall begins behind the last of equal ones
     bound = max(cfg.fall * top, _noise(values))
     # a score is a share or a percentage, and first rises or stays; else it is an error under the name of a score
     is_score = 0 < top <= 1 or top > cfg.percent or (top > 0 and stands_for("held_out_reward", curve.name))

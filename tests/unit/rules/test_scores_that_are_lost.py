@@ -37,6 +37,17 @@ def test_a_task_that_another_one_replaced_is_forgotten_although_the_loss_jumped_
     assert (found.cause, found.onset.step) == ("forgetting", 424)
 
 
+def test_a_task_named_by_a_letter_is_forgotten_from_the_last_of_its_equal_scores_on() -> None:
+    records = [
+        {"step": at, "loss": 1.2 * exp(-at / 900), "task_a/acc": 0.9 - max(0, at - 500) * 0.0011}
+        | {"task_b/acc": 0.3 + max(0, at - 500) * 0.0013}
+        for at in range(0, 1000, 50)
+    ]
+    found = told(records)
+    assert found is not None
+    assert (found.cause, found.onset.step) == ("forgetting", 500)
+
+
 def test_where_the_loss_left_its_level_and_nothing_else_rose_the_loss_explains_the_score() -> None:
     assert told(tasks(gained=False)) is None
 
