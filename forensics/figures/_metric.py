@@ -52,7 +52,8 @@ def rows_of(run: Run, names: Sequence[str]) -> pl.DataFrame:
 
 def metric_of(name: str, rows: pl.DataFrame, report: Report) -> Metric:
     """Choose the series that are drawn, in the order of the files: those of culprits, then those with most records."""
-    parts = rows.partition_by(*SERIES, maintain_order=True)
+    record = pl.col("seq").rank("dense").over("source", "attempt", "rank") - 1  # one axis for unlike intervals
+    parts = rows.with_columns(record=record).partition_by(*SERIES, maintain_order=True)
     culprits = frozenset(report.verdict.culprits)
     best = sorted(parts, key=lambda p: (p["rank"][0] not in culprits, -p.height))[:_MOST_CURVES]
     shown = tuple(part for part in parts if any(part is b for b in best))
@@ -95,7 +96,7 @@ def chart_of(
 
 
 def _curve(part: pl.DataFrame, label: str, most: int, by_step: bool) -> Curve:  # noqa: FBT001 - which axis there is
-    x = part["at"].to_numpy() if by_step else np.arange(part.height)
+    x = part["at" if by_step else "record"].to_numpy()
     y = part["value"].fill_null(float("nan")).to_numpy()
     return thinned(label, x.astype(np.float64), y.astype(np.float64), most)
 
@@ -121,7 +122,7 @@ def _wide(curves: tuple[Curve, ...]) -> bool:
 
 def _caption(name: str, curves: tuple[Curve, ...], marks: tuple[Mark, ...]) -> str:
     values = [v for c in curves for v in c.y]
-    said = [f"{name} runs from {min(values):.4g} to {max(values):.4g}."] if values else [f"{name} is never finite."]
+    said = [f"{name}: from {min(values):.4g} to {max(values):.4g}."] if values else [f"{name} is never finite."]
     bad = sum(g.records for c in curves for g in c.gaps)
     if bad:
         first = min(g.first for c in curves for g in c.gaps)

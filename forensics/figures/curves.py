@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -18,6 +18,8 @@ from forensics.values import replace
 
 _ALWAYS = ("loss", "grad_norm")
 _MOST_CHARTS = 8
+#: What an evaluation loss says, it says beside the loss of training.
+_COMPARED = ("loss", "eval_loss")
 #: A chart around the onset is added when the whole one shows so many times more records.
 _ZOOM, _AROUND = 4, 60
 _FEWEST = 3
@@ -32,9 +34,18 @@ def curves(run: Run, report: Report) -> Iterator[Chart]:
     marks = step_marks(run, report)
     rows = rows_of(run, list(named))
     have = set(rows["name"].value_counts().filter(pl.col("count") > 1)["name"])
-    for name in [n for n in named if n in have][:_MOST_CHARTS]:
-        own = rows.filter(pl.col("name") == name)
-        yield from _charts(metric_of(name, own, report), marks, named[name])
+    for names in _charted([n for n in named if n in have], report):
+        own = rows.filter(pl.col("name").is_in(names))
+        rules = tuple(sorted({rule for name in names for rule in named[name]}))
+        yield from _charts(metric_of(" and ".join(names), own, report), marks, rules)
+
+
+def _charted(named: Sequence[str], report: Report) -> list[tuple[str, ...]]:
+    """Give the names of each chart: those of a pair that the lead finding compares share one, which comes first."""
+    lead = report.findings[report.verdict.lead].evidence if report.verdict.lead is not None else ()
+    compares = _COMPARED[-1] in {e.name for e in lead} and set(_COMPARED) <= set(named)
+    alone = [(name,) for name in named if not compares or name not in _COMPARED]
+    return [*([_COMPARED] if compares else []), *alone][:_MOST_CHARTS]
 
 
 def named_metrics(run: Run, report: Report) -> dict[str, tuple[str, ...]]:

@@ -16,6 +16,7 @@ from forensics.compare.baseline import against
 from forensics.figure import Bars, Block, Chart, Flame, Heat, Lanes, Rows
 from forensics.figures._thin import MOST_GAPS, note_of, thinned
 from forensics.figures.memory_flame import blocks_of
+from forensics.pipeline import ingest_bytes
 from forensics.store.run import run_of
 from forensics.values import replace
 
@@ -257,6 +258,19 @@ def test_every_metric_of_a_run_is_drawn_and_none_twice() -> None:
         *("loss", "grad_norm", "mem_peak_gib", "seconds-per-step"),
         *("lr", "mem_total_gib", "mfu", "tokens_per_sec"),
     ]
+
+
+@pytest.mark.parametrize(("rise", "first"), [(0.1, "loss and eval_loss"), (-0.1, "loss")])
+def test_an_evaluation_loss_that_decides_is_drawn_in_one_chart_with_the_training_loss(rise: float, first: str) -> None:
+    lines = [f"{{'loss': {2.0 * 0.93**n + 0.02:.4f}, 'epoch': {n / 10:.1f}}}" for n in range(1, 61)]
+    evals = [f"{{'eval_loss': {1.6 + rise * n:.4f}, 'epoch': {n / 2:.1f}}}" for n in range(1, 13)]
+    mixed = [line for n, line in enumerate(lines) for line in ([line, evals[n // 5]] if n % 5 == 4 else [line])]
+    run = ingest_bytes("train.log", "\n".join(mixed).encode())
+    charts = [f for f in pipeline.with_figures(run, pipeline.report_of(run)).figures if isinstance(f, Chart)]
+    assert charts[0].title == f"{first} over records"
+    if rise > 0:
+        assert {(c.label, c.x[0], c.x[-1]) for c in charts[0].curves} == {("loss", 0, 70), ("eval_loss", 5, 71)}
+        assert "eval_loss" not in {chart.key for chart in charts}
 
 
 def test_a_metric_of_two_values_is_no_chart() -> None:
