@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from forensics.io.tables import table_rows
@@ -31,7 +32,7 @@ _UNPARTED = "\u3041", "\ud7a3"
 _AROUND, _BLANKS = re.compile(r" +([_/.,;:!?)])|([_/(]) +"), re.compile(r" +")
 #: Letters that Python's engine takes for `i` and `s` where case does not count: Turkish KAYBI fits the word with the
 #: dotless one.
-_SAME = str.maketrans("\u0131\u017f", "is")
+_SAME = ("\u0131", "i"), ("\u017f", "s")
 _ASCII_WORD = re.compile(r"[a-z]+")
 _LETTER = r"[^\W\d_]"
 
@@ -112,9 +113,13 @@ def _compiled(means: str) -> re.Pattern[str]:
 
 
 class _Words(NamedTuple):
-    """The words of all rows, the longest first, each also folded; each in English; those in ASCII, whole and parts."""
+    """The words of all rows, the longest first, each also folded; each in English; those in ASCII, whole and parts.
+
+    `begun`: by the first two letters of what is folded, where its words are among all.
+    """
 
     every: tuple[tuple[str, str], ...]
+    begun: Mapping[str, tuple[int, ...]]
     english: Mapping[str, str]
     whole: frozenset[str]
     parts: tuple[str, ...]
@@ -129,11 +134,17 @@ def _words() -> _Words:
     whole = frozenset(word.split(" ")[0] for word in plain if "-" not in word)
     parts = tuple(word.strip("-") for word in plain if "-" in word)
     every = tuple((word, folded[word].strip("-")) for word in sorted(words, key=len, reverse=True))
-    return _Words(every, {folded[word].strip("-"): told for word, told in words.items()}, whole, parts)
+    begun: dict[str, tuple[int, ...]] = {}
+    for at, (_, plain) in enumerate(every):
+        begun[plain[:2]] = (*begun.get(plain[:2], ()), at)
+    return _Words(every, begun, {folded[word].strip("-"): told for word, told in words.items()}, whole, parts)
 
 
 def _folded(text: str) -> str:
-    return text.lower().translate(_SAME)
+    low = text.lower()
+    for letter, taken in _SAME:
+        low = low.replace(letter, taken)
+    return low
 
 
 def is_unparted(text: str) -> bool:
@@ -163,8 +174,10 @@ def _translated(name: str) -> str:
     if name.isascii() and not is_known:
         return name
     # a pattern of all words takes 15 ms to compile, one of those that the name holds 0.1 ms
-    held = "|".join(_found(word) for word, plain in words.every if plain in folded)
-    if not held:
+    near = words.begun.keys() & {*folded, *map("".join, pairwise(folded))}
+    places = sorted(at for begins in near for at in words.begun[begins] if words.every[at][1] in folded)
+    if not places:
         return name
+    held = "|".join(_found(words.every[at][0]) for at in places)
     said = compiled(f"(?i){held}").sub(lambda word: f" {words.english[_folded(word[0])]} ", name)
     return name if said == name else _BLANKS.sub(" ", _AROUND.sub(r"\1\2", said)).strip()

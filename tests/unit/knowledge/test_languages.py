@@ -46,11 +46,21 @@ def test_a_long_text_is_a_line_and_no_name() -> None:
     assert in_english("perda " * 14).startswith("perda")
 
 
+def _known_words() -> list[str]:
+    rows = table_rows("forensics.knowledge", "vocabulary/languages.tsv")
+    return [word for _, words, *_ in rows for word in words.split()]
+
+
 def test_each_word_stands_in_one_row() -> None:
-    words = [
-        word for _, words, *_ in table_rows("forensics.knowledge", "vocabulary/languages.tsv") for word in words.split()
-    ]
+    words = _known_words()
     assert sorted({*words}) == sorted(words)
+
+
+@pytest.mark.parametrize("around", ["{}", "_{}_", "9 {}: 7", "({})"])
+def test_each_word_is_found_wherever_it_begins(around: str) -> None:
+    names = [around.format(word.strip("-").replace("_", " ")) for word in _known_words()]
+    unknown = [name for name in names if in_english(name) == name and in_english(name.upper()) == name.upper()]
+    assert unknown == []
 
 
 @pytest.mark.parametrize(
