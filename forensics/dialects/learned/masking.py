@@ -120,6 +120,8 @@ _SITE = lazily(r"[\w.]+:[\w.<>]+:$")
 _GLOG = lazily(r"[IWEFD]\d{4} \d\d:\d\d:\d\d(?:\.\d+)? +\d+ [\w./<>-]+:\d+\]")
 #: The one place where a digit says what is a number: `nan.0` is one, `nan.5` is none.
 _SPELLED = lazily(r"(?:nan|inf(?:inity)?)\.\d")
+#: What every line with a number holds; lines of words alone are many in some logs, and cost the most to search.
+_ANY_NUMBER = lazily(r"\d|(?:nan|NaN|NAN|inf|Inf|INF|[iI]nfinity)(?!\w)")
 _ANY_DIGIT = str.maketrans("123456789", "0" * 9)
 _STOP = frozenset(keys_of("word_beside_a_key"))
 #: What stands before a number that is added to the one before it, and before the sum of both; each may be named behind.
@@ -296,6 +298,8 @@ def _before(line: str, pieces: tuple[str | tuple[int, int], ...]) -> str:
 @lru_cache(maxsize=1024)
 def _places(line: str) -> tuple[_Place, ...]:
     """The numbers of a line, and of every line that differs from it in its digits only."""
+    if _ANY_NUMBER.search(line) is None:
+        return ()
     places: list[_Place] = []
     ends: list[int] = []
     pieces: list[str | tuple[int, int]] = []

@@ -191,3 +191,18 @@ def test_the_thread_and_the_line_of_code_in_a_lead_of_glog_are_no_numbers() -> N
 )
 def test_a_percentage_behind_a_fraction_is_no_plan_of_it(line: str, over: bool) -> None:
     assert slots(line)[1].over is over
+
+
+@pytest.mark.parametrize(
+    ("line", "numbers"),
+    [
+        ("loss nan", ["nan"]),
+        ("loss: -Infinity", ["-Infinity"]),
+        ("loss=INF, lr=NaN", ["INF", "NaN"]),
+        ("потери: ٣", ["٣"]),
+        ("information on a nanosecond of banana", []),
+        ("Infinities and an influence", []),
+    ],
+)
+def test_a_line_of_words_alone_has_no_number(line: str, numbers: list[str]) -> None:
+    assert [slot.text for slot in slots(line)] == numbers
