@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from forensics.dialects._numbers import CLOCKED
 from forensics.dialects.learned.families import Column, Family, group_names
@@ -23,6 +24,8 @@ from forensics.patterns import lazily
 _SIGNS = "%s"
 _NUMBER = lazily(rf"^(?:{N})[{_SIGNS}]?$")
 _CLOCK = lazily(rf"^{CLOCKED}$")
+#: What every row holds in one of its cells.
+_ANY_NUMBER = lazily(r"\d|[nN][aA][nN]|[iI][nN][fF]")
 _REST = rf"(?:, *{N})*\]"
 _LIST = lazily(rf"^\[{N}{_REST}$")
 #: Before the names of a header: the mark of a comment, as `numpy.savetxt` writes it.
@@ -57,11 +60,10 @@ def _cells(line: str, mark: str) -> list[str]:
 
 
 def _is_header(cells: Sequence[str]) -> bool:
-    named = all(cell[:1].isalpha() and len(cell) <= _MAX_NAME_CHARS for cell in cells)
     return (
         2 <= len(cells) <= _MAX_CELLS
         and len(set(cells)) == len(cells)
-        and named
+        and all(cell[:1].isalpha() and len(cell) <= _MAX_NAME_CHARS for cell in cells)
         and (_counted(cells) or any(stands_for("header_of_losses", cell) for cell in cells))
     )
 
@@ -75,6 +77,7 @@ def _is_measure(cell: str) -> bool:
     return metric or stands_for("whole_loss", cell) or stands_for("objective", cell)
 
 
+@lru_cache(maxsize=4096)
 def _is_counter(cell: str) -> bool:
     word = cell.lower()
     named = stands_for("counter_of_steps", word) or stands_for("counter_of_epochs", word)
@@ -84,7 +87,8 @@ def _is_counter(cell: str) -> bool:
 def tables(lines: Sequence[str], repeats: int) -> Iterator[tuple[Family, list[int]]]:
     """Families of rows under a header that names a loss, or a counter and a metric, with the places of these rows."""
     seen: set[tuple[str, ...]] = set()
-    for i, printed in enumerate(lines):
+    last = next((at for at in reversed(range(len(lines))) if _ANY_NUMBER.search(lines[at])), 0)
+    for i, printed in enumerate(lines[:last]):
         line = _NORM.sub(r"\1norm", printed) if printed.count("|") in _BARS_OF_A_NORM else printed
         named = line.lstrip(f" \t#{_BARS}")[:1]  # a header begins with a name: most lines are not cut for it
         if not named.isalpha() or len(line) > _MAX_LINE_CHARS:
@@ -159,7 +163,8 @@ def _headers(line: str, below: Sequence[str], mark: str) -> Iterator[tuple[tuple
     yield tuple(cells), False
     if not mark and _between(line) not in _BARS:
         words = bare.split()
-        yield tuple(words), False
+        if words != cells:
+            yield tuple(words), False
         first = next((at for at, word in enumerate(words) if _is_counter(word)), 0)
         if first and all(stands_for("names_a_split_only", word) or not _is_measure(word) for word in words[:first]):
             yield tuple(words[first:]), True

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from forensics.dialects.engine import parse_text
+from forensics.dialects.learned import headers
 from forensics.dialects.learned.generic import learn
 
 
@@ -82,6 +83,16 @@ def test_of_a_list_in_a_cell_the_first_number_is_read() -> None:
     assert rows["value"].max() != 10.0
     lost = metrics([head, *(f"{at:<9} [nan, nan]      [nan, nan]" for at in range(20))])
     assert lost.filter(pl.col("name") == "loss")["value"].is_nan().all()
+
+
+def test_a_header_is_sought_among_words_above_the_last_number_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    is_header = headers._is_header
+    monkeypatch.setattr(headers, "_is_header", lambda cells: asked.append(cells[0]) or is_header(cells))
+    rows = [f"{at} nan" for at in range(30)]
+    found = told(["nobody reads this", "step loss", *rows, "some words follow"])
+    assert (found["loss"], {*asked}) == ((30, 0, 29), {"nobody", "step"})
+    assert not [*headers.tables(["step loss", "more words"] * 30, 3)]
 
 
 def test_a_comment_may_hold_the_names() -> None:
