@@ -125,7 +125,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = (), *, beside: boo
     excerpt = len(lines) < _TINY_LINES and sum(bool(line.strip()) for line in lines) <= _EXCERPT_LINES
     shapes = shapes_of(lines)
     titles = _titles(lines, shapes)
-    under_headers = [*tables(lines, repeats), *splits(lines, repeats)]
+    under_headers = [*tables(lines, repeats), *splits(lines, shapes, repeats)]
     rows = {at for _, places in under_headers for at in places}
     groups = _merged(_grouped(((at, line) for at, line in enumerate(lines) if at not in rows), shapes))
     found = [*_families(groups, ranks, repeats, titles, excerpt=excerpt), *(family for family, _ in under_headers)]
@@ -229,6 +229,9 @@ def _parted(lines: Sequence[str]) -> Sequence[str]:
 
 def _speakers(lines: Sequence[str], ranks: Sequence[int | None]) -> Sequence[int | None]:
     """The rank that each line names itself, else that of its prefix."""
+    whole = "\n".join(lines).lower()
+    if not any(word in whole for word in _NAMED):
+        return ranks
     low = [line.lower() for line in lines]
     said = [_SPEAKER.search(line[:_MAX_CHARS]) if "rank" in own else None for line, own in zip(lines, low, strict=True)]
     if not any(said):

@@ -107,18 +107,22 @@ def tables(lines: Sequence[str], repeats: int) -> Iterator[tuple[Family, list[in
                 break
 
 
-def splits(lines: Sequence[str], repeats: int) -> Iterator[tuple[Family, list[int]]]:
+def splits(lines: Sequence[str], shapes: Sequence[str], repeats: int) -> Iterator[tuple[Family, list[int]]]:
     """Families of rows that name a metric, under headers that name the data: `| metric | train | valid |`.
 
-    Such a table comes again with each epoch, so rows of one name are a family.
+    Such a table comes again with each epoch, so rows of one name are a family. No digit is part of a header, so those
+    of the `shapes` of the lines tell whether there is one; few shapes make a log.
     """
+    heads = {shape for shape in {*shapes} if heads_splits(shape)}
+    if not heads:
+        return
     header: tuple[str, ...] = ()
     rows: dict[tuple[str, tuple[str, ...]], list[tuple[int, list[str]]]] = {}
-    for at, line in enumerate(lines):
+    for at, (line, shape) in enumerate(zip(lines, shapes, strict=True)):
         if len(line) > _MAX_LINE_CHARS or _between(line) not in _BARS:
             continue
         name, *told = _cells(line, "")
-        if heads_splits(line):
+        if shape in heads:
             header = tuple(told)
         elif len(told) == len(header) > 0 and _is_measure(name) and _is_row(told, has_bars=False):
             rows.setdefault((name, header), []).append((at, told))

@@ -95,6 +95,16 @@ def test_a_header_is_sought_among_words_above_the_last_number_alone(monkeypatch:
     assert not [*headers.tables(["step loss", "more words"] * 30, 3)]
 
 
+def test_lines_of_one_shape_are_asked_once_whether_they_name_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    heads = headers.heads_splits
+    monkeypatch.setattr(headers, "heads_splits", lambda line: asked.append(line) or heads(line))
+    epochs = [(f"| loss | {3 - at / 10:.3f} | {3.1 - at / 10:.3f} |", f"epoch {at:02d} | done") for at in range(10)]
+    lines = [line for one in epochs for line in ("| metric | train | val |", *one)]
+    assert {name: count for name, (count, *_) in told(lines).items()} == {"loss": 10, "eval_loss": 10}
+    assert len(asked) == len({*asked}) == 3
+
+
 def test_a_comment_may_hold_the_names() -> None:
     found = told(["# Epoch batch         loss        lr", *table(lambda at, a, _: f"   0 {at:5d}  {a:11.3g}  0.001")])
     assert found["loss"][0] == 30
