@@ -44,7 +44,7 @@ def _charted(named: Sequence[str], report: Report) -> list[tuple[str, ...]]:
     """Give the names of each chart: those of a pair that the lead finding compares share one, which comes first."""
     lead = report.findings[report.verdict.lead].evidence if report.verdict.lead is not None else ()
     compares = _COMPARED[-1] in {e.name for e in lead} and set(_COMPARED) <= set(named)
-    alone = [(name,) for name in named if not compares or name not in _COMPARED]
+    alone: list[tuple[str, ...]] = [(name,) for name in named if not compares or name not in _COMPARED]
     return [*([_COMPARED] if compares else []), *alone][:_MOST_CHARTS]
 
 
