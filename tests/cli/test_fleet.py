@@ -18,13 +18,22 @@ from forensics.model import Report
 from tests.cli.conftest import Call, rows
 from tests.fake_bucket import Bucket, served
 
-RUNS = members.MANY + 2
+#: Fewer than `members.MANY`, whose edge `tests/unit/test_fleet.py` holds: each run is judged anew in each test.
+RUNS = 8
+
+
+@pytest.fixture(autouse=True)
+def _many_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(members, "MANY", RUNS - 2)
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    top = tmp_path / "runs"
-    for number in range(RUNS):
+    return written(tmp_path / "runs", RUNS)
+
+
+def written(top: Path, count: int) -> Path:
+    for number in range(count):
         folder = top / f"exp-{number}"
         folder.mkdir(parents=True)
         (folder / "metrics.jsonl").write_text(rows(40 + number if number % 2 else None))
@@ -50,11 +59,12 @@ def test_two_processes_print_what_one_prints(call: Call, runs: Path, tmp_path: P
     assert f"{RUNS} of them are as this version judged them before" in again.err
 
 
-def test_the_table_names_eight_runs_of_a_failure_and_all_with_v(call: Call, runs: Path) -> None:
+def test_the_table_names_eight_runs_of_a_failure_and_all_with_v(call: Call, tmp_path: Path) -> None:
+    runs = written(tmp_path / "runs", 18)
     done = call("triage", runs)
-    assert done.out.startswith(f"{RUNS} runs: {RUNS // 2} failed in the same way")
+    assert done.out.startswith("18 runs: 9 failed in the same way")
     assert "  and 1 run more: -v shows them" in done.out
-    assert f"note: {RUNS} runs in {runs}: each folder of the place trains from its own start" in done.err
+    assert f"note: 18 runs in {runs}: each folder of the place trains from its own start" in done.err
     assert " more: -v" not in call("triage", runs, "-v").out
 
 
@@ -110,14 +120,14 @@ def test_a_fleet_that_is_stopped_goes_on_from_where_it_was(
     def stopped(*given: Any) -> Report:
         nonlocal judged
         judged += 1
-        if judged == 10:
+        if judged == 5:
             raise KeyboardInterrupt
         return judge(*given)
 
     monkeypatch.setattr(judging.pipeline, "report_of", stopped)
     assert call("triage", runs, "--history", past).code == 130
     done = call("triage", runs, "--history", past)
-    assert "9 of them are as this version judged them before" in done.err
+    assert "4 of them are as this version judged them before" in done.err
 
 
 def test_the_table_of_a_bucket_is_that_of_the_folder(call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,15 +138,16 @@ def test_the_table_of_a_bucket_is_that_of_the_folder(call: Call, runs: Path, mon
 
 
 def test_a_bucket_that_fails_each_tenth_request_loses_and_doubles_nothing(
-    call: Call, runs: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("obstore")
+    runs = written(tmp_path / "runs", 18)
     wanted = call("triage", runs, "-v").out.replace(str(runs), "s3://bucket/runs")
     with _bucket_of(runs, monkeypatch) as bucket:
         bucket.fail_each = 10
         line = ("triage", "s3://bucket/runs", "--history", "s3://bucket/past", "-v")
         assert call(*line).out == wanted
-        assert f"{RUNS} of them are as this version judged them before" in call(*line).err
+        assert "18 of them are as this version judged them before" in call(*line).err
         assert len(bucket.requests) > 10 * 2
 
 
