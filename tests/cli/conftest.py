@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from forensics import pipeline
+from forensics import pipeline, registry
 from forensics.cli.main import run
 from forensics.io.places.named import place_of
 from forensics.store.run import Run
@@ -46,14 +46,14 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def read_once() -> Iterator[None]:
     """For modules that ask many commands of runs that do not change: one that was read is read again by no command.
 
-    What goes into a store or tells its progress is read as ever.
+    What goes into a store or tells its progress is read as ever, and so is all by readers that a test put in place.
     """
-    read, kept = pipeline.ingest_run, dict[str, Run]()
+    read, kept = pipeline.ingest_run, dict[object, Run]()
 
     def once(where: Any, **how: Any) -> Run:
         if how.get("store") or how.get("progress"):
             return read(where, **how)
-        asked = f"{place_of(where).identity!r} {sorted(how.items(), key=str)}"
+        asked = registry.load, f"{place_of(where).identity!r} {sorted(how.items(), key=str)}"
         if asked not in kept:
             kept[asked] = read(where, **how)
         return kept[asked]

@@ -21,6 +21,7 @@ HEALTHY = FIXTURES / "runs/healthy-nanogpt"
 NO_HANG = FIXTURES / "runs/crash-key-error"
 PROSE = FIXTURES / "runs/unknown-prose"
 CODES = [(DEAD_RANK, 1), (HANG, 1), (UNDECIDED, 1), (HEALTHY, 0), (NO_HANG, 0), (PROSE, 3)]
+pytestmark = pytest.mark.usefixtures("read_once")
 SCHEMA = json.loads((files("forensics.report") / "_schema/hang-1.schema.json").read_text(encoding="utf-8"))
 
 
@@ -83,7 +84,7 @@ def test_a_log_on_standard_input_is_read(call: Call, monkeypatch: pytest.MonkeyP
 def test_strict_tells_of_input_that_was_lost_whatever_else_was_found(call: Call, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(HANG, run)
-    assert call("hang", run, "--strict").code == 1
+    assert call("hang", HANG, "--strict").code == 1
     shutil.copytree(FIXTURES / "flight_recorder/broken-cut-json", run, dirs_exist_ok=True)
     assert call("hang", run).code == 1
     assert call("hang", run, "--strict").code == 4

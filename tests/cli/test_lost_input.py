@@ -79,6 +79,7 @@ def line(nan_run: Path, good_run: Path, tmp_path: Path) -> Callable[[str], list[
     return filled
 
 
+@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_with_strict_every_command_exits_4_where_a_reader_failed(
     call: Call, line: Callable[[str], list[str]], broken: Break, command: str

@@ -11,6 +11,7 @@ from forensics.formats.rows.secrets import masked, without_forms
 
 from .conftest import Call
 
+pytestmark = pytest.mark.usefixtures("read_once")
 AWS_ID, AWS = "AKIA" + "QRSTUVWX23456789", "wJalrXUt9nFEMIxK7MDENGxbPxRfiCYqzzPLANTED"
 HF, OPENAI, GITHUB = (
     "hf_" + "PlAnTeDqWeRtYuIoPaS",
@@ -105,28 +106,43 @@ def leaks(text: str) -> list[str]:
     return [word for word in PLANTED if word in squeezed]
 
 
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that no test changes."""
+    return planted(tmp_path_factory.mktemp("planted") / "run")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another with other numbers and other secrets, which no test changes."""
+    folder = planted(tmp_path_factory.mktemp("planted") / "other", 0.1)
+    text = (folder / "conf/config.yaml").read_text(encoding="utf-8")
+    (folder / "conf/config.yaml").write_text(text.replace("PlAnTeD", "otherPlAnTeD"), encoding="utf-8")
+    return folder
+
+
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "junit", "html"])
-def test_no_verdict_shows_a_secret(form: str, tmp_path: Path, call: Call) -> None:
+def test_no_verdict_shows_a_secret(form: str, run: Path, tmp_path: Path, call: Call) -> None:
     out = tmp_path / "page"
-    done = call("triage", planted(tmp_path / "run"), "--format", form, "--verbose", "-o", out)
+    done = call("triage", run, "--format", form, "--verbose", "-o", out)
     text = out.read_text(encoding="utf-8")
     assert "cannot log in" in text.replace("\n", " ") or form in ("github", "junit")
     assert leaks(text + done.out + done.err) == []
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "github", "junit", "json"])
-def test_no_difference_shows_a_secret(form: str, tmp_path: Path, call: Call) -> None:
-    good, bad = planted(tmp_path / "good"), planted(tmp_path / "bad", 0.1)
-    text = (bad / "conf/config.yaml").read_text(encoding="utf-8")
-    (bad / "conf/config.yaml").write_text(text.replace("PlAnTeD", "otherPlAnTeD"), encoding="utf-8")
-    done = call("diff", good, bad, "--format", form, "--verbose")
-    assert leaks(done.out + done.err) == []
-    done = call("triage", bad, "--baseline", good, "--format", "json")
+def test_no_difference_shows_a_secret(form: str, run: Path, other: Path, call: Call) -> None:
+    done = call("diff", run, other, "--format", form, "--verbose")
     assert leaks(done.out + done.err) == []
 
 
-def test_no_table_holds_a_secret_not_even_on_disk(tmp_path: Path, call: Call) -> None:
-    run, place = planted(tmp_path / "run"), tmp_path / "store"
+def test_no_verdict_beside_a_baseline_shows_a_secret(run: Path, other: Path, call: Call) -> None:
+    done = call("triage", other, "--baseline", run, "--format", "json")
+    assert leaks(done.out + done.err) == []
+
+
+def test_no_table_holds_a_secret_not_even_on_disk(run: Path, tmp_path: Path, call: Call) -> None:
+    place = tmp_path / "store"
     tables = call("query", run, "--store", place, "--format", "json").document["rows"]
     names = {str(row["table"]) for row in tables}
     assert {"facts", "events"} <= names
