@@ -81,16 +81,24 @@ def test_no_part_of_the_store_holds_one(tmp_path: Path) -> None:
         assert MARK not in "".join(map(str, pl.read_parquet(part).rows())), part
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two runs that no test changes."""
+    top = tmp_path_factory.mktemp("runs")
+    return wandb_run(top / "good"), wandb_run(top / "bad", 0.5)
+
+
+@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize("form", ["text", "csv", "json", "jsonl"])
-def test_no_query_prints_one(call: Call, tmp_path: Path, form: str) -> None:
-    run = wandb_run(tmp_path / "run")
+def test_no_query_prints_one(call: Call, runs: tuple[Path, Path], form: str) -> None:
     for table in ("facts", "events", "issues"):
-        assert MARK not in call("query", run, f"SELECT * FROM {table}", "-f", form, "--limit", 0).out
+        assert MARK not in call("query", runs[0], f"SELECT * FROM {table}", "-f", form, "--limit", 0).out
 
 
+@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "junit"])
-def test_neither_a_verdict_nor_a_comparison_prints_one(call: Call, tmp_path: Path, form: str) -> None:
-    good, bad = wandb_run(tmp_path / "good"), wandb_run(tmp_path / "bad", 0.5)
+def test_neither_a_verdict_nor_a_comparison_prints_one(call: Call, runs: tuple[Path, Path], form: str) -> None:
+    good, bad = runs
     for asked in (("triage", bad), ("diff", good, bad), ("triage", bad, "--baseline", good)):
         done = call(*asked, "-f", form, "-v")
         assert MARK not in done.out + done.err
