@@ -34,7 +34,7 @@ SHOWN = ("LRN900", "tidewheel", "tide_table", "tidewheel-volume-full", "orangefs
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with the files of each page, and with a fixture of the new format."""
     folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(ROOT / "forensics", folder / "forensics", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "forensics", folder / "forensics")  # with its compiled modules
     for page, files in PAGES.items():
         found = FILE.findall((ROOT / "docs/how-to" / page).read_text(encoding="utf-8"))
         assert len(found) == files, page
