@@ -1,7 +1,7 @@
 """Nobody changes an answer unseen: golden runs get the answers that are kept, word by word.
 
-The suite asks a fixed third of them, and a run of each rule that fires in none of these; `make golden` asks all, and
-FORENSICS_GOLDEN=all makes these tests do it.
+The suite asks a fixed sixth of them, and a run of each kind of answer that none of these shows; `make golden` asks all,
+and FORENSICS_GOLDEN=all makes these tests do it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,17 +28,31 @@ TEXTS = dict(
 ALL = os.environ.get("FORENSICS_GOLDEN") == "all"
 
 
-def third(names: Iterable[str]) -> list[str]:
-    """Those that the suite asks; a name stays in its third when others come or go."""
-    return sorted(name for name in names if ALL or zlib.crc32(name.encode()) % 3 == 0)
+def sixth(names: Iterable[str]) -> set[str]:
+    """Those that the suite asks in any case; a name stays in its sixth when others come or go."""
+    return {name for name in names if ALL or zlib.crc32(name.encode()) % 6 == 0}
 
 
-def asked() -> list[str]:
-    """A third of the runs, and the first of each rule that fires in none of these."""
-    told = {name: one["triage"]["findings"] for name, one in ANSWERS["runs"].items()}
-    order = [*sorted(told, reverse=True), *third(told)]  # the last that shows a rule is its run
-    shown = {finding.split(maxsplit=1)[0]: name for name in order for finding in told[name]}
-    return sorted({*third(told), *shown.values()})
+def kinds(told: Mapping[str, Any]) -> set[str]:
+    """What answers show: rules with their severities, cause, outcome, readers, and commands that have an answer."""
+    triage, nan = told["triage"], told.get("nan_origin", {})
+    rules = {" ".join(finding.split(maxsplit=2)[:2]) for finding in triage["findings"]}
+    said = {f"cause {triage['cause']}", f"{triage['outcome']} {triage['shape']}", f"nan {nan.get('kind')}"}
+    return {*rules, *said, *told.get("read", ()), *told, f"diff {told.get('verdict')}"}
+
+
+def asked(of: str) -> list[str]:
+    """A sixth of the runs or pairs, and the first of each kind of answer that none of these shows."""
+    answers, always = ANSWERS[of], sixth(ANSWERS[of])
+    order = [*sorted(answers, reverse=True), *sorted(always)]  # the last that shows a kind is its run
+    shown = {kind: name for name in order for kind in kinds(answers[name])}
+    return sorted({*always, *shown.values()})
+
+
+def test_the_runs_that_are_asked_show_every_kind_of_answer() -> None:
+    for of in ("runs", "pairs"):
+        names, answers = asked(of), ANSWERS[of]
+        assert {kind for name in names for kind in kinds(answers[name])} == set().union(*map(kinds, answers.values()))
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +68,7 @@ def test_the_pack_is_small_enough_for_every_clone() -> None:
     assert runs.PACK.stat().st_size <= runs.MOST_PACKED_BYTES
 
 
-@pytest.mark.parametrize("name", asked())
+@pytest.mark.parametrize("name", asked("runs"))
 def test_a_golden_run_gets_the_answers_that_are_kept(name: str, places: dict[str, Path]) -> None:
     now = runs.told(places[name])
     kept = {"answers": ANSWERS["runs"][name], "text": TEXTS[name].rstrip("\n")}
@@ -62,7 +77,7 @@ def test_a_golden_run_gets_the_answers_that_are_kept(name: str, places: dict[str
     assert found == kept, "\n".join(runs.difference(*both, name))
 
 
-@pytest.mark.parametrize("name", third(LABELS["pairs"]))
+@pytest.mark.parametrize("name", asked("pairs"))
 def test_a_golden_pair_gets_the_comparison_that_is_kept(name: str, places: dict[str, Path]) -> None:
     pair = LABELS["pairs"][name]
     assert runs.compared([places[base] for base in pair["base"]], places[pair["cand"]]) == ANSWERS["pairs"][name]
