@@ -133,6 +133,16 @@ def openings(run: Run) -> Mapping[str, Start]:
     return {source: _start(rows) for source, rows in (loaded | told).items()}
 
 
+def begun_behind(run: Run, source: str, seq: int) -> int | None:
+    """Give the time of the first sign of a start that a source shows behind a place, proven or not.
+
+    Returns:
+        Nanoseconds, or None where there is no such sign or it has no time.
+    """
+    later = _signs(run).filter((pl.col("source") == source) & (pl.col("seq") > seq))
+    return later["t_ns"].drop_nulls().head(1).sum() or None
+
+
 @derived
 def _lowest_steps(run: Run) -> Mapping[str, int]:
     """The lowest step of the records of each source that says that it loaded a state."""

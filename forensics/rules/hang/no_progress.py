@@ -16,6 +16,7 @@ from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, attributes
 from forensics.case.errors.timeline import are_of_one_clock
+from forensics.case.processes.starts import begun_behind
 from forensics.case.progress import ledger
 from forensics.case.rank_spans import ranks_text
 from forensics.case.series import keys_of, metric_records, record_pieces, shortened
@@ -95,7 +96,8 @@ class Silence(Struct, frozen=True):
     """Thresholds of HNG018: seconds and usual intervals that a gap must exceed; seconds that make it an error.
 
     No job is silent for a month (`longest_s`) and still prints: a clock has another year. Of `workers` at least all
-    must have been ended by force; one that logged within `fresh` usual intervals was at work.
+    must have been ended by force; one that logged within `fresh` usual intervals was at work. A log without an end goes
+    on through a gap of `long_s` where its lines come every `between_s` on average; a later process prints some at once.
     """
 
     silence_s: float = 300.0
@@ -105,6 +107,8 @@ class Silence(Struct, frozen=True):
     longest_s: float = 2_592_000.0
     workers: int = 2
     fresh: float = 3.0
+    long_s: float = 43_200.0
+    between_s: float = 3600.0
 
 
 @rule("HNG018 log-silence", f"{RANKS} progress", cause="silent_stall")
@@ -124,7 +128,7 @@ def log_silence(run: Run, cfg: Silence) -> Findings:
         return
     for row in records.iter_rows(named=True):
         stop = next((f for f in stops if f.source == row["source"] and f.at > (row["line"] or 0)), None)
-        if stop is not None and _gap_s(row, stop) > max(cfg.silence_s, cfg.intervals * _usual_s(row)):
+        if stop is not None and _gap_s(row, stop) > _least_s(row, cfg.silence_s, cfg) and not _is_over(run, row, cfg):
             told = _finding(row, of_failure(stop), _gap_s(row, stop), missed(run), sure=True)
             told = _explained(told, [f for f in found if f.source == stop.source and row["line"] < f.at < stop.at])
             yield told if _gap_s(row, stop) > cfg.surely_s else replace(told, severity=Severity.WARNING)
@@ -169,12 +173,25 @@ def _talking(run: Run, records: pl.DataFrame, cfg: Silence) -> Findings:
     for row in records.iter_rows(named=True):
         end = lasts.get(row["source"])
         gap_s = 0.0 if end is None else (end["t_ns"] - row["t_ns"]) / _NS
-        least_s = max(cfg.surely_s, cfg.intervals * _usual_s(row))
-        if end is None or not least_s < gap_s < cfg.longest_s or _evaluated(run, row):
+        if end is None or not _least_s(row, cfg.surely_s, cfg) < gap_s < cfg.longest_s or _evaluated(run, row):
+            continue
+        lines = end["line"] - (row["line"] or 0)
+        if _is_over(run, row, cfg) or (gap_s > cfg.long_s and gap_s > cfg.between_s * lines):
             continue
         words = Evidence(end["source"], Locator(line=end["line"]), end["text"], t_ns=end["t_ns"])
         yield _finding(row, words, gap_s, (), sure=False)
         return
+
+
+def _least_s(row: dict[str, Any], silence_s: float, cfg: Silence) -> float:
+    """Seconds that a gap behind a record must exceed to be no usual one."""
+    return max(silence_s, cfg.intervals * _usual_s(row))
+
+
+def _is_over(run: Run, row: dict[str, Any], cfg: Silence) -> bool:
+    """Whether the process of a record had ended: the next sign of life of its log is that of a start, long after it."""
+    again = begun_behind(run, row["source"], row["seq"])
+    return again is not None and (again - row["t_ns"]) / _NS > _least_s(row, cfg.surely_s, cfg)
 
 
 def _evaluated(run: Run, row: dict[str, Any]) -> bool:
@@ -190,7 +207,7 @@ def _elsewhere(records: pl.DataFrame, stop: Failure, cfg: Silence, absent: tuple
     for row in records.sort("t_ns").tail(1).iter_rows(named=True):
         gap_s = _gap_s(row, stop)
         zones = min(gap_s % _ZONE_S, -gap_s % _ZONE_S)
-        if gap_s > max(cfg.surely_s, cfg.intervals * _usual_s(row)) and zones > cfg.silence_s:
+        if gap_s > _least_s(row, cfg.surely_s, cfg) and zones > cfg.silence_s:
             yield _finding(row, of_failure(stop), gap_s, absent, sure=False)
 
 

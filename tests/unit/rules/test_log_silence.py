@@ -74,3 +74,29 @@ def test_of_many_records_of_a_step_only_the_ends_are_sorted(monkeypatch: pytest.
     monkeypatch.setattr(no_progress, "in_order", counted)
     found = no_progress._records(run, 3).select("step", "seq", usual=pl.col("usual") / S, count="count")
     assert (found.rows(), asked) == ([(99, 1_980, 20.0, 100)], [200])
+
+
+_HEAD = "2031-05-{} start training of model small\n"
+_STOP = "2031-05-{} WARNING received SIGINT, exiting\n"
+
+
+@pytest.mark.parametrize(
+    ("later", "rules"),
+    [
+        (_HEAD.format("10 09:00:00") + _STOP.format("10 09:00:40"), {"STP001"}),  # a process of four days later
+        (_STOP.format("10 09:00:40"), {"STP001", "HNG018"}),
+        (_HEAD.format("06 07:10:20") + _STOP.format("10 09:00:40"), {"STP001", "HNG018"}),  # it began at once, and hung
+    ],
+)
+def test_a_silence_ends_where_a_later_process_begins_in_the_same_log(later: str, rules: set[str]) -> None:
+    steps = "".join(_STEP.format(n // 6, n * 10 % 60, n, 2 + 3 / n) for n in range(1, 60))
+    found = report_of(ingest_bytes("train.log", (_HEAD.format("06 07:00:00") + steps + later).encode())).findings
+    assert {one.rule for one in found if one.severity.name == "ERROR"} == rules
+
+
+@pytest.mark.parametrize(("lines", "hangs"), [(4, False), (110, False), (130, True)])
+def test_a_log_that_goes_on_for_days_prints_a_line_an_hour(lines: int, hangs: bool) -> None:
+    steps = "".join(_STEP.format(n // 6, n * 10 % 60, n, 2 + 3 / n) for n in range(1, 60))
+    later = "".join(f"2031-05-11 09:{n // 60:02d}:{n % 60:02d} INFO {n * 7} samples are known\n" for n in range(lines))
+    found = report_of(ingest_bytes("train.log", (steps + later).encode())).findings
+    assert ("HNG018" in {one.rule for one in found}) is hangs
