@@ -214,7 +214,10 @@ def _filled(column: pl.Series, value: int) -> tuple[npt.NDArray[np.int64], npt.N
 
 
 def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
-    """Add `attempt`: restarts of the busiest kind of metrics line, per rank, laid over all its lines by position."""
+    """Add `attempt`: restarts of the busiest kind of metrics line, per rank, laid over all its lines by position.
+
+    Of two kinds as busy, as lines of training and of validation are, the one that comes first in an epoch tells.
+    """
     attempt = np.zeros(frame.height, np.int64)
     seqs = frame["seq"].to_numpy()
     ranks, _ = _filled(frame["rank"], -1)
@@ -228,8 +231,8 @@ def _with_attempts(frame: pl.DataFrame, memory: Memory) -> pl.DataFrame:
         starts = memory.starts.setdefault(int(rank), [])
         own = mine & metric
         if stream.kind is None and own.any():
-            values, counts = np.unique(kinds[own], return_counts=True)
-            stream.kind = int(values[np.argmax(counts)])
+            values, first, counts = np.unique(kinds[own], return_index=True, return_counts=True)
+            stream.kind = int(values[np.lexsort((first, -counts))[0]])
         own &= kinds == (-1 if stream.kind is None else stream.kind)
         if stream.at is None and own.any():
             stream.at = int(seqs[own][0])
