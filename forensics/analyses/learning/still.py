@@ -11,6 +11,7 @@ from msgspec import Struct
 from forensics.analyses.learning.losses import Loss, losses
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.series import holding, metric_rows
+from forensics.knowledge.scores import is_of_positives
 from forensics.stats.spread import Floats, behind_last, median_of
 from forensics.store.run import Run
 
@@ -111,12 +112,29 @@ _RISE = 0.1
 _CHANCE = 0.5
 
 
+#: An overlap below this is that of a model that finds nothing of what it looks for.
+_NOTHING_FOUND = 0.15
+
+
 def has_idle_score(run: Run, fewest: int) -> bool:
     """Whether every score of the run that has so many records stayed at its first level, and there is one."""
+    known = _scores(run, fewest)
+    return bool(known) and all(_is_idle(values) for _, values in known)
+
+
+def finds_nothing(run: Run, fewest: int) -> bool:
+    """Whether all idle scores are of a class that is looked for, as Dice or F1, and next to nothing."""
+    known = _scores(run, fewest)
+    low = all(is_of_positives(name) and median_of(values) < _NOTHING_FOUND for name, values in known)
+    return low and has_idle_score(run, fewest)
+
+
+def _scores(run: Run, fewest: int) -> list[tuple[str, Floats]]:
+    """The scores that have so many records, each of one source and rank, with their names."""
     rows = metric_rows(run, holding(run, "score", "raw_name")).filter(pl.col("value_class") == "finite")
     own = rows.sort("source", "seq").group_by("source", "raw_name", "rank", maintain_order=True).agg("value").collect()
-    series = [np.asarray(values, dtype=np.float64) for values in own["value"].to_list() if len(values) >= fewest]
-    return bool(series) and all(map(_is_idle, series))
+    pairs = zip(own["raw_name"].to_list(), own["value"].to_list(), strict=True)
+    return [(name, np.asarray(values, dtype=np.float64)) for name, values in pairs if len(values) >= fewest]
 
 
 def _is_idle(values: Floats) -> bool:

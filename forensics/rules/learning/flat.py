@@ -25,7 +25,7 @@ from forensics.analyses.learning.objective import (
     tuned,
 )
 from forensics.analyses.learning.rate import Zero, spent
-from forensics.analyses.learning.still import has_idle_score
+from forensics.analyses.learning.still import finds_nothing, has_idle_score
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending
@@ -225,8 +225,8 @@ def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> Fin
     # all the time, by next to nothing
     crawls = trend.fall > cfg.sigmas * trend.fall_error and trend.late_fall > cfg.sigmas * trend.late_error
     reason = None if tiny else _reason(run, curve, trend, cfg)
-    fresh = _is_fresh(run, trend, cfg) or (trend.last > cfg.by_heart and tiny)
-    sure = reason is not None or (fresh and _long(run, curve, trend, cfg))
+    knows_nothing = _is_fresh(run, trend, cfg) or finds_nothing(run, cfg.scores) or (trend.last > cfg.by_heart and tiny)
+    sure = reason is not None or (knows_nothing and _long(run, curve, trend, cfg))
     what = "hardly fell" if crawls else "did not fall"
     course = "weights_too_small" if tiny else "loss_crawls" if crawls else "not_learning"
     return no_decrease.finding(
