@@ -12,6 +12,7 @@ from forensics.analyses.learning.trend import WINDOW, Trend, level_of, trend_of
 from forensics.case.curves.loss import Curve, beside, curves
 from forensics.case.folds import has_folds
 from forensics.case.processes.attempts import attempts
+from forensics.case.processes.starts import begun_between
 from forensics.stats.spread import Floats, median_of
 from forensics.store.run import Run, derived
 
@@ -44,13 +45,28 @@ class Loss(Struct, frozen=True, eq=False):
 def losses(run: Run) -> tuple[Loss, ...]:
     """Give the training losses of the last attempt of each source."""
     limits = run.threshold(Limits)
-    return tuple(_loss(curve, limits) for curve in judged(run, "loss"))
+    return tuple(_loss(run, curve, limits) for curve in judged(run, "loss"))
 
 
-def _loss(curve: Curve, limits: Limits) -> Loss:
+def _loss(run: Run, curve: Curve, limits: Limits) -> Loss:
     level = level_of(curve, limits.window)
     usual = level if limits.window == WINDOW else level_of(curve, WINDOW)
-    return Loss(curve, course_of(level, limits), trend_of(usual))
+    course = course_of(level, limits)
+    return Loss(curve, None if course is None else _of_one_process(run, curve, course), trend_of(usual))
+
+
+def _of_one_process(run: Run, curve: Curve, course: Course) -> Course:
+    """Leave out what begins with the first record of a later process, where no steps tell the two apart."""
+
+    def is_first(i: int) -> bool:
+        low, high = (curve.cell("seq", place) for place in (i - 1, i)) if i else (0, 0)
+        return i > 0 and curve.step(i) is None and begun_between(run, curve.source, low, high) is not None
+
+    gone = course.departure
+    return Course(
+        tuple(spike for spike in course.spikes if not is_first(spike.index)),
+        None if gone is not None and is_first(gone.onset) else gone,
+    )
 
 
 def judged(run: Run, name: str) -> tuple[Curve, ...]:

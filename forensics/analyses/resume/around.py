@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from math import isfinite, sqrt
+from collections.abc import Iterator
+from itertools import pairwise
+from math import inf, isfinite, sqrt
 
 import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.folds import has_folds
 from forensics.case.processes.lives import Boundary, rows_of
-from forensics.case.steps import only
+from forensics.case.processes.starts import Start, starts
+from forensics.case.series import metric_rows
+from forensics.case.steps import at, only
 from forensics.io.columns import owned
 from forensics.stats.spread import Floats, median_of, scatter
 from forensics.store.run import Run
@@ -54,6 +59,24 @@ class _Compared(Struct, frozen=True):
         if early.head(kept).all():
             return Around(old.head(kept), old.slice(kept), new)
         return Around(old.filter(early), old.filter(~early), new)
+
+
+def unnumbered(run: Run) -> Iterator[tuple[Start, Around]]:
+    """Give the training loss around each state that a log loads which numbers no steps: `at` counts its records."""
+    told = {} if has_folds(run) else {s: own for s, own in starts(run).items() if any(one.resumed for one in own)}
+    losses = metric_rows(run, pl.col("source").is_in(sorted(told)) & (pl.col("name") == "loss"))
+    rows = losses.filter(pl.col("value_class") == "finite").collect().sort("seq", maintain_order=True) if told else None
+    for (source,), own in () if rows is None else rows.group_by("source", maintain_order=True):
+        if own.select(at().is_not_null().any()).item() or own.select("rank", "raw_name").n_unique() > 1:
+            continue
+        counted = own.with_columns(at=pl.int_range(1, pl.len() + 1))
+        places = [-1, *(start.seq for start in told[str(source)]), inf]
+        for start, (low, seq), (_, end) in zip(told[str(source)], pairwise(places), pairwise(places[1:]), strict=False):
+            old, new = (
+                counted.filter(pl.col("seq").is_between(*span, closed="left")) for span in ((low, seq), (seq, end))
+            )
+            if start.resumed and old.height and new.height:
+                yield start, Around(old, old.clear(), new)
 
 
 def paired(seen: Around) -> pl.DataFrame:

@@ -9,6 +9,7 @@ begins again before its plan was reached, an error just before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -133,14 +134,13 @@ def openings(run: Run) -> Mapping[str, Start]:
     return {source: _start(rows) for source, rows in (loaded | told).items()}
 
 
-def begun_behind(run: Run, source: str, seq: int) -> int | None:
-    """Give the time of the first sign of a start that a source shows behind a place, proven or not.
-
-    Returns:
-        Nanoseconds, or None where there is no such sign or it has no time.
-    """
-    later = _signs(run).filter((pl.col("source") == source) & (pl.col("seq") > seq))
-    return later["t_ns"].drop_nulls().head(1).sum() or None
+def begun_between(run: Run, source: str, low: int, high: float = inf) -> Mapping[str, Any] | None:
+    """Give the first sign of a start between two places of a source, proven or not, as a row of events; else None."""
+    own = _signs(run).filter(pl.col("source") == source)
+    if own.height and _are_headings(own, _activity(run).get(source, _NOTHING)):
+        own = own.filter(pl.col("code") != _HEAD)
+    inside = own.filter((pl.col("seq") > low) & (pl.col("seq") < high))
+    return inside.row(0, named=True) if inside.height else None
 
 
 @derived

@@ -16,7 +16,7 @@ from forensics.case.end_markers import marks_of
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, attributes
 from forensics.case.errors.timeline import are_of_one_clock
-from forensics.case.processes.starts import begun_behind
+from forensics.case.processes.starts import begun_between
 from forensics.case.progress import ledger
 from forensics.case.rank_spans import ranks_text
 from forensics.case.series import keys_of, metric_records, record_pieces, shortened
@@ -190,8 +190,9 @@ def _least_s(row: dict[str, Any], silence_s: float, cfg: Silence) -> float:
 
 def _is_over(run: Run, row: dict[str, Any], cfg: Silence) -> bool:
     """Whether the process of a record had ended: the next sign of life of its log is that of a start, long after it."""
-    again = begun_behind(run, row["source"], row["seq"])
-    return again is not None and (again - row["t_ns"]) / _NS > _least_s(row, cfg.surely_s, cfg)
+    again = begun_between(run, row["source"], row["seq"])
+    at_ns = None if again is None else again["t_ns"]
+    return at_ns is not None and (at_ns - row["t_ns"]) / _NS > _least_s(row, cfg.surely_s, cfg)
 
 
 def _evaluated(run: Run, row: dict[str, Any]) -> bool:

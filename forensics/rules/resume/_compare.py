@@ -29,12 +29,20 @@ def loaded_step(run: Run, boundary: Boundary) -> int | None:
 def loaded(run: Run, boundary: Boundary) -> tuple[Evidence, ...]:
     """Evidence of the checkpoint that the new life says it loaded; empty when it says nothing."""
     start = begun(run, boundary)
-    if start is None or not start.resumed:
-        return ()
+    return (said_by(start),) if start is not None and start.resumed else ()
+
+
+def said_by(start: Start) -> Evidence:
+    """Evidence of what a process says that it loaded."""
     said = f"resumed from step {start.step}" if start.step is not None else "resumed"
     quote = start.quote or (f"{said}: {start.path}" if start.path else said)
     where = Locator(line=start.line, byte=start.byte)
-    return (Evidence(start.source, where, quote, step=start.step, t_ns=start.t_ns, role=EvidenceRole.RELATED),)
+    return Evidence(start.source, where, quote, step=start.step, t_ns=start.t_ns, role=EvidenceRole.RELATED)
+
+
+def around_start(seen: Around, start: Start) -> tuple[Evidence, ...]:
+    """The first value behind a start in a log without steps, the last before it, and the line of the start."""
+    return proof(seen.after.row(0, named=True), seen.before.row(-1, named=True), said_by(start))
 
 
 def onset(boundary: Boundary) -> Onset:

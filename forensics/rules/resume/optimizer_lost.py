@@ -6,13 +6,14 @@ from math import log, log1p
 
 import polars as pl
 
-from forensics.analyses.resume.around import Around, around, mean_error, paired
+from forensics.analyses.resume.around import Around, around, mean_error, paired, unnumbered
 from forensics.analyses.resume.levels import initial
 from forensics.case.folds import restarts
 from forensics.case.processes.lives import Boundary
+from forensics.case.processes.starts import Start
 from forensics.knowledge.paths import whose
-from forensics.rules.kit import Finding, Findings, Run, Struct, rule
-from forensics.rules.resume._compare import evidence_of, onset
+from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, rule
+from forensics.rules.resume._compare import around_start, evidence_of, onset
 from forensics.stats.spread import median
 
 
@@ -56,6 +57,26 @@ def optimizer_lost(run: Run, cfg: Jump) -> Findings:
         if seen is not None and jump is not None and (jump[2] > cfg.errors or _gradients_rise(run, boundary, cfg)):
             yield _finding(run, boundary, seen, jump, cfg)
             return
+    for start, seen in unnumbered(run):
+        jump = _jump(seen, cfg)
+        if jump is not None and jump[2] > cfg.errors:
+            yield _without_steps(start, seen, jump, cfg)
+            return
+
+
+def _without_steps(start: Start, seen: Around, jump: tuple[float, float, float], cfg: Jump) -> Finding:
+    level, rise, errors = jump
+    fallen = _decay(seen, cfg) > cfg.decayed * rise
+    return optimizer_lost.finding(
+        f"the loss jumps by {rise:.3g} over {level:.4g} where a checkpoint was loaded",
+        f"{errors:.3g} standard errors{', and it falls again' if fallen else ''}; the log numbers no steps",
+        around_start(seen, start),
+        Onset(t_ns=seen.after["t_ns"][0]),
+        severity="warning" if fallen else "info",
+        confidence="medium" if fallen else "low",
+        cause="optimizer_lost" if fallen else "loss_step_at_resume",
+        numbers={"level": level, "jump": rise, "standard_errors": errors},
+    )
 
 
 def _jump(seen: Around, cfg: Jump) -> tuple[float, float, float] | None:

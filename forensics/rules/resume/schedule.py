@@ -6,13 +6,26 @@ import numpy as np
 import polars as pl
 
 from forensics.analyses.learning.lr_schedule import Again, begins_again
-from forensics.analyses.resume.around import Around, around
+from forensics.analyses.resume.around import Around, around, unnumbered
 from forensics.analyses.resume.levels import Levels, levels
 from forensics.case.checkpoints import known
 from forensics.case.folds import restarts
 from forensics.case.processes.lives import Boundary
-from forensics.rules.kit import Finding, Findings, Row, Run, Struct, checkpoint_evidence, proof, rule
-from forensics.rules.resume._compare import evidence_of, loaded_step, onset
+from forensics.knowledge.errors import telling
+from forensics.rules.kit import (
+    Evidence,
+    Finding,
+    Findings,
+    Onset,
+    Row,
+    Run,
+    Struct,
+    checkpoint_evidence,
+    event_evidence,
+    proof,
+    rule,
+)
+from forensics.rules.resume._compare import around_start, evidence_of, loaded_step, onset
 
 _WORDS = {
     "warmup_again": "warms up again",
@@ -107,11 +120,13 @@ _BEYOND = 0.5
 class FromScratch(Struct, frozen=True):
     """Thresholds of RSM002: records compared, share of the way back to the first level, and standard errors.
 
-    Of a short run a quarter of its records is compared, `fewest` at least: a median needs three.
+    Of a short run a quarter of its records is compared, `fewest` at least: a median needs three. Where the program says
+    that it found no checkpoint, `few` are enough.
     """
 
     records: int = 5
     fewest: int = 3
+    few: int = 2
     back: float = 0.7
     errors: float = 6.0
 
@@ -119,41 +134,70 @@ class FromScratch(Struct, frozen=True):
 @rule("RSM002 resume-from-scratch", "metrics checkpoints events", cause="restarted_from_scratch")
 def from_scratch(run: Run, cfg: FromScratch) -> Findings:
     """Find the first restart that lost the weights."""
+    yield from _without_steps(run, cfg)
     if not restarts(run):
         return
     saved = known(run)
     for boundary in restarts(run):
         before = saved.filter((saved["step"] > boundary.before.first) & (saved["step"] <= boundary.before.last))
-        loaded = loaded_step(run, boundary) or 0
-        if not before.height and not loaded:
+        none = _found_none(run, boundary)
+        if not before.height and not loaded_step(run, boundary) and none is None:
             continue
         seen = around(run, boundary, "loss")
         found = levels(seen, records=cfg.records, errors=cfg.errors) if seen is not None else None
-        if seen is not None and found is not None and _is_back(found, cfg):
-            yield _finding(run, boundary, seen, found, before.row(-1, named=True) if before.height else None)
+        if seen is not None and found is not None and _is_back(found, cfg.few if none else cfg.fewest, cfg):
+            yield _finding(run, boundary, seen, found, before.row(-1, named=True) if before.height else none)
             return
 
 
-def _is_back(found: Levels, cfg: FromScratch) -> bool:
+def _found_none(run: Run, boundary: Boundary) -> Evidence | None:
+    """The line between two lives that says that no checkpoint was found."""
+    old, new = boundary.before, boundary.after
+    here = (pl.col("source") == new.source) & (pl.col("seq") < new.seq_first)
+    here &= (pl.col("seq") > old.seq_last) if old.source == new.source else True
+    said = run.scan("events").filter(here & pl.col("code").is_in(telling("found_none"))).sort("seq").tail(1).collect()
+    return event_evidence(said.row(0, named=True)) if said.height else None
+
+
+def _without_steps(run: Run, cfg: FromScratch) -> Findings:
+    for start, seen in unnumbered(run):
+        found = levels(seen, records=cfg.records, errors=cfg.errors)
+        if found is not None and _is_back(found, cfg.fewest, cfg):
+            yield from_scratch.finding(
+                f"a checkpoint was loaded, and the loss is back at {found.new:.4g} after {found.last:.4g}",
+                f"the run's first losses were {found.first:.4g}; the log numbers no steps",
+                around_start(seen, start),
+                Onset(t_ns=seen.after["t_ns"][0]),
+                severity="warning",
+                confidence="medium",
+                numbers={"first": found.first, "last": found.last, "after": found.new},
+            )
+            return
+
+
+def _is_back(found: Levels, fewest: int, cfg: FromScratch) -> bool:
     """Whether the loss is where it was when the run began."""
     if found.is_same:
         return True
     near = cfg.back <= found.back and found.new - found.first <= _BEYOND * (found.first - found.last)
-    return near and found.count >= cfg.fewest and found.is_clear
+    return near and found.count >= fewest and found.is_clear
 
 
-def _finding(run: Run, boundary: Boundary, seen: Around, found: Levels, saved: Row | None) -> Finding:
+def _finding(run: Run, boundary: Boundary, seen: Around, found: Levels, there: Row | Evidence | None) -> Finding:
     first, last, new = found.first, found.last, found.new
+    none = there if isinstance(there, Evidence) else None
+    saved = None if isinstance(there, Evidence) else there
     steps = boundary.before.last if saved is None else saved["step"]
-    there = (checkpoint_evidence(saved),) if saved is not None else ()
     path = saved["path"] if saved is not None else None
+    had = "no checkpoint was found to go on from" if none else f"a checkpoint of step {steps} was there to go on from"
+    again = f"resume from {path}" if path else f"resume from the checkpoint of step {steps}"
     return from_scratch.finding(
         f"the restart at step {boundary.after.first} began anew: the loss is back at {new:.4g} after {last:.4g}",
-        f"the run's first losses were {first:.4g}; a checkpoint of step {steps} was there to go on from",
-        proof(*evidence_of(run, seen, boundary), *there),
+        f"the run's first losses were {first:.4g}; {had}",
+        proof(*evidence_of(run, seen, boundary), none, checkpoint_evidence(saved) if saved is not None else None),
         onset(boundary),
         severity="warning" if boundary.kind == "scratch" else "error",
         confidence="medium" if boundary.kind == "scratch" else "high",
         numbers={"first": first, "last": last, "after": new, "steps_lost": boundary.before.last},
-        next=(f"resume from {path}" if path else f"resume from the checkpoint of step {steps}",),
+        next=("check the folder in which the program looks for checkpoints" if none else again,),
     )
