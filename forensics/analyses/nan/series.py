@@ -16,6 +16,7 @@ from forensics.case.joined.stores import counted
 from forensics.case.nonfinite import Watched, vanished, watched, watched_of, watched_series
 from forensics.case.series import keys_of
 from forensics.case.steps import SERIES, by_record
+from forensics.dialects.names import canonical
 from forensics.knowledge.metrics import telling
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -127,11 +128,20 @@ def _sound(losses: pl.DataFrame) -> bool:
 def _by_design(table: pl.DataFrame, key: dict[str, Any]) -> bool:
     """Whether a series holds NaN in healthy runs too: the loss proper stays finite beside it."""
     always = key["n_bad"] == key["n"]
+    if key["role"] == "part" and _lost_beside_a_part(table, key):
+        return False
     if key["role"] == "part":
         return _sound(_beside(table, key)) or not (key["n_before"] or table.filter(pl.col("role") == "loss").is_empty())
     if key["role"] == "eval":
         return _sound(table.filter(pl.col("role") == "loss")) or (always and key["n"] < 2)
     return always and _sound(_beside(table, key))
+
+
+def _lost_beside_a_part(table: pl.DataFrame, key: dict[str, Any]) -> bool:
+    """Whether a part is lost for good where a trainer prints no loss of the whole: another part stands for it."""
+    others = _beside(table, key)["raw_name"].drop_nulls().to_list()
+    lost = key["n_after"] == 0 and min(key["n_before"], key["n_tail"]) >= _LOST
+    return lost and bool(others) and all(canonical(name).canonical != "loss" for name in others)
 
 
 def _status(table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> Status:
@@ -148,6 +158,8 @@ def _status(table: pl.DataFrame, key: dict[str, Any], cfg: Shares) -> Status:
     return Status.INTERMITTENT if gradient or share <= cfg.fault_share else Status.FAILED
 
 
+#: Records before and behind the place at which a part is lost.
+_LOST = 3
 _INFINITE = (float("inf"), float("-inf"))
 #: A loss above this does not round to zero at its next record.
 _PLUNGE = 0.05

@@ -378,3 +378,12 @@ def test_a_loss_that_ends_finite_is_never_said_to_stay_lost() -> None:
         points = [(s, NAN if s % 4 == 0 or s >= last > 100 else 2.0) for s in range(1, 102)]
         (finding,) = [f for f in found(run(rows("loss", points))) if f.rule == "NAN001"]
         assert words in finding.because
+
+
+@pytest.mark.parametrize(("whole", "nans", "told"), [("box_loss", 3, True), ("box_loss", 2, False), ("loss", 3, False)])
+def test_a_part_that_is_lost_is_a_failure_where_another_part_stands_for_the_loss(
+    whole: str, nans: int, *, told: bool
+) -> None:
+    cls = [*steady(20), *((s, NAN) for s in range(21, 21 + nans))]
+    both = run(rows("loss", steady(20 + nans), raw=whole), rows("cls_loss", cls))
+    assert bool(loud(both)) is told
