@@ -13,6 +13,9 @@ from forensics.rules.bad_eval._results import result_evidence
 from forensics.rules.kit import Evidence, Finding, Findings, Onset, Run, Struct, proof, rule
 from forensics.stats.spread import Floats
 
+#: Metrics that are the share of right answers.
+_SHARES = frozenset(("acc", "acc_norm", "accuracy"))
+
 
 class AtChance(Struct, frozen=True):
     """Thresholds of EVL012.
@@ -21,12 +24,15 @@ class AtChance(Struct, frozen=True):
     evaluations: how many there are, by how much the training score rose, what share of it no evaluation reaches, what
     share of its rise they made. Of one beside a loss: what is left of that, from where it must come, and how far above
     exp(-loss) of the first record a score still is a guess; the first loss of a model of 10 classes is 2.3 to 2.5.
+    Without a standard error or a number of documents a score is chance up to `around` above it, in `many` tasks.
     `pairs`: up to where a score of ordered pairs is a guess, whatever its first record is. Of two classes a loss begins
     within `coin` of ln(2), and `tosses` scores that all lie as near to a half as `pairs` are guesses.
     """
 
     tasks: int = 3
     errors: float = 2.0
+    around: float = 0.04
+    many: int = 5
     evaluations: int = 3
     rise: float = 0.3
     share: float = 0.6
@@ -49,10 +55,15 @@ class AtChance(Struct, frozen=True):
 )
 def at_chance(run: Run, cfg: AtChance) -> Findings:
     """Report the last results when every task of known chance is at it, else evaluations that learned nothing."""
-    last = [rows[-1] for key, rows in courses(run).items() if key[1] in ("acc", "acc_norm")]
-    known = [(row, chance) for row in last if (chance := chance_of(row["task"])) is not None]
+    last = [rows[-1] for key, rows in courses(run).items() if key[1] in _SHARES]
+    percent = 100.0 if any(row["value"] > 1 for row in last) else 1.0
+    of_one = [{**row, "value": row["value"] / percent} for row in last]
+    known = [(row, chance) for row in of_one if (chance := chance_of(row["task"])) is not None]
     tasks = {row["task"] for row, _ in known}
-    if len(tasks) < cfg.tasks or not all(_is_chance(row, chance, cfg) for row, chance in known):
+    sized = all(row["stderr"] is not None or row["n"] for row, _ in known)
+    if len(tasks) < (cfg.tasks if sized else cfg.many) or not all(
+        _is_chance(row, chance, cfg) for row, chance in known
+    ):
         if not known and (found := _own(run, cfg)) is not None:
             yield found
         return
@@ -60,7 +71,9 @@ def at_chance(run: Run, cfg: AtChance) -> Findings:
     yield at_chance.finding(
         f"all {len(tasks)} tasks with a known chance level score at chance: {row['task']} {row['value']:.3g},"
         f" chance {chance:g}",
-        "no score is more than two standard errors above guessing",
+        "no score is more than two standard errors above guessing"
+        if sized
+        else f"no score is more than {cfg.around:g} above guessing",
         proof(*(result_evidence(row) for row, _ in known[:4])),
         numbers={"tasks": len(tasks), "value": row["value"], "chance": chance},
     )
@@ -70,7 +83,7 @@ def _is_chance(row: Row, chance: float, cfg: AtChance) -> bool:
     error = row["stderr"]
     if error is None:
         if not row["n"]:
-            return False
+            return chance > 0 and row["value"] - chance <= cfg.around
         error = sqrt(chance * (1 - chance) / row["n"])
     return row["value"] - chance <= cfg.errors * error
 
