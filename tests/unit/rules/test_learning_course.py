@@ -158,6 +158,8 @@ def test_a_learning_rate_of_zero_is_believed_only_beside_a_flat_loss() -> None:
     zero = np.zeros(200)
     assert [f.severity for f in said("LRN008", run_with(loss=FLAT, lr=zero))] == [Severity.ERROR]
     assert said("LRN008", run_with(loss=FALLING, lr=zero)) == []
+    policy = run_with(loss=FLAT, lr=zero, reward=np.linspace(0, 1, 200))
+    assert [f.severity for f in said("LRN008", policy)] == [Severity.WARNING]
 
 
 def test_a_smooth_decay_whose_digits_vanish_in_print_is_no_early_end() -> None:
