@@ -174,7 +174,10 @@ def _throttled(run: Run, t_ns: int | None) -> Finding | None:
 
 
 class Temporary(Struct, frozen=True):
-    """Thresholds of SLO002: a warning cost `lost` of the time, is `mild` at least, and stands `z` deviations out."""
+    """Thresholds of SLO002: a warning cost `lost` of the time and is `mild` at least.
+
+    It stands `z` deviations out, or its records rank above the others by blocks.
+    """
 
     lost: float = 0.02
     mild: float = Gravity().mild
@@ -188,6 +191,7 @@ def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
     if not found:
         return
     one, change = max(found, key=lambda pair: pair[0].lost(pair[1]))
+    clear = change.z >= cfg.z or change.parted
     lost, last = one.lost(change), one.at(min(change.end, len(one.steady) - 1))
     yield _of(
         temporary_slowdown,
@@ -195,7 +199,7 @@ def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
         change,
         f"the time per {one.clock.unit} rose to {change.ratio:.2f} times what it was from step {one.at(change.first)} "
         f"to step {last}, then came back",
-        severity="warning" if lost >= cfg.lost and change.ratio >= cfg.mild and change.z >= cfg.z else "info",
+        severity="warning" if lost >= cfg.lost and change.ratio >= cfg.mild and clear else "info",
         numbers={"before_s": number(change.before), "ratio": change.ratio, "end_step": last, "lost": lost},
     )
 

@@ -476,3 +476,16 @@ def test_stalls_beside_many_recompilations_are_theirs(told_of: int, cause: str) 
     run = printed_run("step_time", times)
     both = run_of("run", {"metrics": run.collect("metrics"), "events": pl.DataFrame(lines)})
     assert [f.cause for f in stalls_more_frequent(both)] == [cause]
+
+
+@pytest.mark.parametrize(
+    ("factor", "first", "told"),
+    [(1.9, 50, ("transient", True)), (1.9, 60, ("transient", True)), (1.4, 50, ("lasting", False))],
+)
+def test_a_slow_stretch_in_noise_is_told_by_its_blocks_although_the_level_behind_it_is_a_bit_higher(
+    factor: float, first: int, told: tuple[str, bool]
+) -> None:
+    before, slow, behind = noisy(first, 1.0, 51, 0.15), noisy(40, factor, 52, 0.15), noisy(40, 1.06, 53, 0.15)
+    [one] = paced(printed_run("step_time_s", before + slow + behind))
+    assert one.change is not None
+    assert (one.change.kind, one.change.parted) == told
