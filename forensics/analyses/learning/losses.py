@@ -12,7 +12,7 @@ from forensics.analyses.learning.trend import WINDOW, Trend, level_of, trend_of
 from forensics.case.curves.loss import Curve, beside, curves
 from forensics.case.folds import has_folds
 from forensics.case.processes.attempts import attempts
-from forensics.case.processes.starts import begun_between
+from forensics.case.processes.starts import begun_between, is_first_line, starts
 from forensics.stats.spread import Floats, median_of
 from forensics.store.run import Run, derived
 
@@ -56,11 +56,14 @@ def _loss(run: Run, curve: Curve, limits: Limits) -> Loss:
 
 
 def _of_one_process(run: Run, curve: Curve, course: Course) -> Course:
-    """Leave out what begins with the first record of a later process, where no steps tell the two apart."""
+    """Leave out what begins with the first record of a later process, where neither steps nor a resume tell of it.
+
+    Steps that a reader counts from batches go on: only the first line of the log that comes again parts those.
+    """
 
     def is_first(i: int) -> bool:
-        low, high = (curve.cell("seq", place) for place in (i - 1, i)) if i else (0, 0)
-        return i > 0 and curve.step(i) is None and begun_between(run, curve.source, low, high) is not None
+        sign = begun_between(run, curve.source, curve.cell("seq", i - 1), curve.cell("seq", i)) if i else None
+        return sign is not None and (curve.step(i) is None or (is_first_line(sign) and curve.source not in starts(run)))
 
     gone = course.departure
     return Course(

@@ -270,7 +270,7 @@ def _told(signs: pl.DataFrame | None, done: _Done) -> Iterator[Start]:
         groups.setdefault(done.before(row["seq"]), []).append(row)
     for before, rows in groups.items():
         # what stands before all that was done is the first start, unless the first line of the head stands there again
-        again = next((i for i, row in enumerate(rows) if _is_first_of_head(row)), len(rows))
+        again = next((i for i, row in enumerate(rows) if is_first_line(row)), len(rows))
         own = rows if before else rows[again:]
         if _proven(own, failed=bool(before and done.failed[before - 1])):
             yield _start(own)
@@ -281,7 +281,7 @@ def _proven(rows: Sequence[Mapping[str, Any]], *, failed: bool) -> bool:
     if codes & _strong():
         return True
     heads = {row["attrs"] for row in rows if row["code"] == _HEAD}
-    if len(heads) >= _HEAD_LINES or (len(heads) > 1 and any(map(_is_first_of_head, rows))):
+    if len(heads) >= _HEAD_LINES or (len(heads) > 1 and any(map(is_first_line, rows))):
         return True
     banners = {row["text"][:20] for row in rows if row["code"] not in {_HEAD, *telling("loaded")}}
     return bool(heads) + bool(codes & telling("loaded")) + len(banners) + failed > 1
@@ -292,7 +292,8 @@ def _strong() -> frozenset[str]:
     return telling("resumed") | telling("restarted") | {_RESUMED}
 
 
-def _is_first_of_head(row: Mapping[str, Any]) -> bool:
+def is_first_line(row: Mapping[str, Any]) -> bool:
+    """Whether a sign of a start is the first line of the log, again."""
     return row["code"] == _HEAD and '"head":"0"' in row["attrs"]
 
 

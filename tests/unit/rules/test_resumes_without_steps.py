@@ -76,3 +76,21 @@ def test_a_flat_loss_whose_overlap_is_next_to_nothing_has_learned_nothing(dice: 
     )
     found = report_of(ingest_bytes("train.log", "".join(lines).encode())).findings
     assert [one.severity.name for one in found if one.rule == "LRN005"] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("again", "spikes"), [("05-07 09:00:00 building the model\n", 0), ("05-07 09:00:00 a note\n", 1)]
+)
+def test_a_second_process_whose_batches_count_on_makes_no_spike(again: str, spikes: int) -> None:
+    def epochs(hour: int) -> str:
+        lines = (
+            f"05-06 {hour:02d}:{e:02d}:{b // 4:02d} Epoch {e + 1}/4\n" * (b == 25)
+            + f"05-06 {hour:02d}:{e:02d}:{b // 4:02d} {b}/200 - loss: {0.2 + 1.9 * exp(-(e + b / 200) / 1.6):.4f}\n"
+            for e in range(4)
+            for b in range(25, 201, 25)
+        )
+        return "".join(lines)
+
+    log = "05-06 08:00:00 building the model\n" + epochs(8) + again + epochs(9)
+    found = report_of(ingest_bytes("train.log", log.encode())).findings
+    assert sum(one.rule == "LRN003" for one in found) == spikes
