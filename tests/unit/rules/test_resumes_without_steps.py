@@ -23,13 +23,21 @@ def _fresh(i: int) -> float:
     return 3.1 + 6 * exp(-i / 30)
 
 
+def _on(i: int) -> float:
+    return _fresh(120 + i)
+
+
+def _jumped(i: int) -> float:
+    return 3.1 + 1.6 * exp(-i / 12)
+
+
 @pytest.mark.parametrize(
     ("loaded", "after", "rules"),
     [
-        (_LOADED, lambda i: _fresh(120 + i), set()),
-        (_LOADED, lambda i: 3.1 + 1.6 * exp(-i / 12), {"RSM001"}),
+        (_LOADED, _on, set[str]()),
+        (_LOADED, _jumped, {"RSM001"}),
         (_LOADED, _fresh, {"RSM002"}),
-        ("", _fresh, set()),  # another run that is appended
+        ("", _fresh, set[str]()),  # another run that is appended
     ],
 )
 def test_a_loss_tells_what_a_resume_lost_where_no_step_is_numbered(
@@ -53,7 +61,7 @@ def _epochs(count: int) -> str:
     [
         ("I Could not find best validating checkpoint.\n", {"RSM002"}),
         ("=> no checkpoint found at 'out/last.pt'\n", {"RSM002"}),
-        ("I Initializing all variables.\n", set()),  # nothing was asked for
+        ("I Initializing all variables.\n", set[str]()),  # nothing was asked for
     ],
 )
 def test_a_program_that_found_no_checkpoint_began_anew(said: str, rules: set[str]) -> None:
