@@ -49,9 +49,8 @@ def _always(run: Run, schedule: Schedule) -> Findings:
     one = loss_beside(run, schedule.curve)
     if one is None or one.trend is None or not is_flat(one.trend, FLAT):
         return
-    severity = (
-        Severity.WARNING if reinforced(run) else Severity.ERROR
-    )  # the loss of a policy may be flat while it learns
+    # the loss of a policy may be flat while it learns
+    severity = Severity.WARNING if reinforced(run) else Severity.ERROR
     yield _zero(schedule, 0, severity, "zero in every record", one.curve.row(-1))
 
 
