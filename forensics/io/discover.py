@@ -27,7 +27,7 @@ _RANK = lazily(r"(?:^|[^a-z0-9])(?:global|local|world)?[_-]?rank[_=.-]?(\d{1,6})
 _BEFORE = lazily(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
 _ATTEMPT = lazily(r"(?:attempt|re-?start|re-?try|try|resume|requeue)[_-]?(\d{1,6})", re.IGNORECASE)
 _LOCAL = lazily(r"\d{1,6}")
-_LOG = lazily(r"[^.]*|.*\.(?:log|txt|out|err|std(?:out|err))", re.IGNORECASE)
+_LOG = lazily(r"[^.]*|.*\.(?:log|txt|out|err|std(?:out|err))|std(?:out|err)\.\d{1,6}", re.IGNORECASE)
 _HEAD_BYTES = 4096
 _TABLE = lazily(r".*\.(?:csv|tsv|jsonl|ndjson)", re.IGNORECASE)
 
