@@ -3,8 +3,8 @@
 Prefixes stack (`7: [rank7]: …`); the innermost global rank wins. A carrier's lead is a row of `leads.tsv`.
 
 kubectl `[pod/x/y] `, mpirun `[1,3]<stdout>: `, SageMaker `[1,mpirank:3,algo-1]<stdout>:`, srun -l `  3: `, torchrun
-`[default3]:`, PyTorch `[rank3]:`, pdsh and DeepSpeed `worker-2: [rank20]:`, Ray `(Worker pid=7, ip=1.2.3.4) `,
-multi-node `[12345] `.
+`[default3]:`, PyTorch `[rank3]:`, a program's `[r3] `, pdsh and DeepSpeed `worker-2: [rank20]:`,
+Ray `(Worker pid=7, ip=1.2.3.4) `, multi-node `[12345] `.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from forensics.patterns import lazily
 _DATE = r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}"
 #: A host counts as a prefix before the tag of a rank only: `step: ` begins a line, too.
 _HOST = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}: ?"
+#: The word for a rank inside brackets: `[rank3]`, `[r3]`.
+_WORD = r"(?:[Rr]ank|RANK|[Rr]k?)"
 _PARTS = (
     r"(?:\[pod/\S+\] |pod/\S+ )?"
     r"(?:(?:" + _DATE + r")?\[\d+,(?:mpirank:)?(?P<mpi>\d{1,7})(?:,algo-\d+)?\]<(?:stdout|stderr|stddiag)>: ?"
     r"| {0,4}(?P<srun>\d{1,5}): )?"
     r"(?:\[default(?P<local>\d{1,7})\]:\s?)?"
-    r"(?:(?:" + _HOST + r")?\[(?:[Rr]ank|RANK)[ _:]?(?P<rank>\d{1,7})\][: ] ?)?"
+    r"(?:(?:" + _HOST + r")?\[" + _WORD + r"[ _:]?(?P<rank>\d{1,7})\][: ] ?)?"
     r"(?:\((?:\w+(?: pid=\d+)?|pid=\d+)(?:, ip=[\d.]+)?\) )?"
     r"(?:\[[1-9]\d{4,}\] )?"
 )
@@ -37,9 +39,11 @@ _RANKS = ("rank", "mpi", "srun", "local")
 _MAYBE = (
     r"^(?:"
     + _DATE
-    + r"\[\d+,|\[(?:pod/|\d+,(?:\d+\]<|mpirank:)|default\d|[Rr]ank|RANK)|pod/|\((?:\w+ )?pid=|"
+    + r"\[\d+,|\[(?:pod/|\d+,(?:\d+\]<|mpirank:)|default\d|[Rr])|pod/|\((?:\w+ )?pid=|"
     + _HOST
-    + r"\[(?:[Rr]ank|RANK)[ _:]?\d)"
+    + r"\["
+    + _WORD
+    + r"[ _:]?\d)"
 )
 _TASK = r"^(?: {0,4}(?P<task>\d{1,5}): |\[(?P<node>[1-9]\d{4,})\] )"
 #: Finds every line that may begin with a prefix.
