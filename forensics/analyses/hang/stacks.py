@@ -186,7 +186,15 @@ def _dumped(run: Run) -> dict[int, Stack]:
             native=pl.col("kind").eq("native").fill_null(value=False),
         )
         .group_by("source", "rank", "seq")
-        .agg(main=pl.col("main").max(), native=pl.col("native").any(), frames=pl.len())
+        .agg(
+            main=pl.col("main").max(),
+            native=pl.col("native").any(),
+            frames=pl.len(),
+            number=pl.col("thread").first().cast(pl.Int64, strict=False),
+        )
+        # gdb gives the main thread the program's name; it is the first that the process had
+        .with_columns(first=pl.col("native") & (pl.col("number") == pl.col("number").min().over("source", "rank")))
+        .with_columns(main=pl.col("main") | pl.col("first").fill_null(value=False))
         .collect()
     )
     chosen = _chosen(threads)
