@@ -26,7 +26,7 @@ _BARE = lazily(r"[0-9a-f]{1,12}")
 #: Who printed a line: a worker of Ray, or NCCL in a process (`host:4122:4139 [6] NCCL WARN …`).
 _PRINTED = (
     lazily(r"^\W*\(\w[\w.:]{0,120} pid=(?P<pid>\d{1,10})\b"),
-    lazily(r"^(?:.{0,80}? )?[\w.-]{1,64}:(?P<pid>\d{1,10}):\d{1,10} \[\d{1,3}\] "),
+    lazily(r"^(?:.{0,80}? )?(?P<process>[\w.-]{1,64}:(?P<pid>\d{1,10})):\d{1,10} \[\d{1,3}\] "),
 )
 #: The address by which NCCL meets the other ranks.
 _USES = lazily(r"Bootstrap ?: Using [^\s:]{1,32}:([^\s<]{3,64})<")
@@ -51,7 +51,7 @@ def ranks_named(run: Run) -> Mapping[str, int]:
 def rank_named(run: Run, attrs: Mapping[str, str], line: str = "") -> int | None:
     """Give the rank of the process, else of the device, that an event names, else of the process that printed it."""
     known = ranks_named(run)
-    names = (attrs.get("pid", ""), place_of(attrs.get("pci", "")), _printed_by(line))
+    names = (attrs.get("pid", ""), place_of(attrs.get("pci", "")), *_printed_by(line).values())
     return next((known[name] for name in names if name in known), _by_index(run, attrs.get("device", "")))
 
 
@@ -66,7 +66,8 @@ def _addresses(run: Run) -> Mapping[str, int]:
     known, found = ranks_named(run), list[tuple[str, int]]()
     for text, rank in rows.iter_rows():
         hit = _USES.search(text or "")
-        own: int | None = rank if rank is not None else known.get(_printed_by(text or ""))
+        named = (known[name] for name in _printed_by(text or "").values() if name in known)
+        own: int | None = rank if rank is not None else next(named, None)
         if hit is not None and own is not None:
             found.append((hit[1], own))
     return _certain(found)
@@ -102,9 +103,12 @@ def many_hosts(run: Run) -> bool:
     return any(n.isdigit() and int(n) > 1 for n in counts) or len(hosts) > 1 or twice
 
 
-def _printed_by(line: str) -> str:
-    """Give the number of the process that Ray or NCCL puts before what it prints."""
-    return next((found["pid"] for form in _PRINTED if (found := form.match(line)) is not None), "")
+def _printed_by(line: str) -> dict[str, str]:
+    """Give the process that Ray or NCCL puts before what it prints, with its host where it is told, and its number.
+
+    Hosts count their processes from the same number on, and containers all from 1.
+    """
+    return next((found.groupdict() for form in _PRINTED if (found := form.match(line)) is not None), {})
 
 
 def place_of(text: str) -> str:
@@ -121,7 +125,7 @@ def place_of(text: str) -> str:
 def _processes(run: Run) -> Iterator[tuple[str, int]]:
     yield from ((str(end.pid), end.rank) for end in exits(run).by_rank.values() if end.pid is not None)
     rows = _told(run).iter_rows()
-    told = [{"pid": _printed_by(text or ""), "by": str(by)} | attributes(attrs) for text, attrs, by in rows]
+    told = [_printed_by(text or "") | {"by": str(by)} | attributes(attrs) for text, attrs, by in rows]
     world = max((int(one.get("nranks", 0)) for one in told), default=0)
     single = _once(told) > highest_rank(run)
     for one in told:
@@ -130,7 +134,11 @@ def _processes(run: Run) -> Iterator[tuple[str, int]]:
         own = one.get("local_rank" if single else "") if "local_rank" in one else one["by"]
         rank = one.get("rank") or whole or own or ""
         if rank.isdigit():
-            yield from ((name, int(rank)) for name in (one.get("pid", ""), place_of(one.get("bus_id", ""))) if name)
+            yield from ((name, int(rank)) for name in _names_of(one) if name)
+
+
+def _names_of(one: Mapping[str, str]) -> tuple[str, str, str]:
+    return one.get("process", ""), one.get("pid", ""), place_of(one.get("bus_id", ""))
 
 
 def _told(run: Run) -> pl.DataFrame:
