@@ -127,6 +127,8 @@ def fingerprints(run: Run) -> Iterator[Clue]:
     if len(said) == 1:
         yield from _of_one(said, _of_others(run), next(iter(proof.values())))
         return
+    if said and len(set(said.values())) == 1:  # the odd one printed nothing, and all who speak name it
+        said = {**_of_others(run), **said}
     weight = _BY_CHECK if said else _BY_WATCHDOG
     if not said:
         said, proof = _timed_out(run)
@@ -141,7 +143,8 @@ def fingerprints(run: Run) -> Iterator[Clue]:
     does = f"run another {kind} than {count} of {len(said)} ranks ({' '.join(best).strip()})"
     why = ranks_do(odd, does) if odd else f"an equal number of ranks {does}"
     first = sorted(proof, key=lambda r: (r not in odd, r))[:4]
-    yield Clue(odd, cause, weight, "log", why, tuple(proof[r] for r in first), () if odd else tuple(sorted(said)))
+    quotes, tied = tuple(proof[r] for r in first), () if odd else tuple(sorted(said))
+    yield Clue(odd, cause, weight, "log", why, quotes, tied, stated=weight == _BY_CHECK)
 
 
 def _timed_out(run: Run) -> tuple[dict[int, Signature], dict[int, Evidence]]:
