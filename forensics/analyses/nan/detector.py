@@ -77,6 +77,8 @@ def _errors(run: Run) -> Iterator[_Line]:
     rows = run.scan("events").filter((signed | raised) & ~code.str.ends_with(".nan")).sort("source", "seq").collect()
     last = last_lines(run)
     told = set(rows.filter(code == "traceback").select("source", "line").iter_rows())
+    speaking = rows.select("source", "line", "rank").drop_nulls().iter_rows()
+    named = {(source, line): rank for source, line, rank in speaking}
     skips = _skips(run) if len(rows) else frozenset[tuple[str, int]]()
     for row in rows.iter_rows(named=True):
         said = attributes(row["attrs"])
@@ -92,7 +94,9 @@ def _errors(run: Run) -> Iterator[_Line]:
             continue
         echo = judged[0] == Weight.ECHO
         timed, skipped = _timed(row), echo and place in skips
-        yield _Line(timed, row["line"] or row["seq"] or 0, echo=echo, skipped=skipped, worded=timed is not row)
+        # an exception whose words name a rank is printed by a launcher that has none
+        whose = timed if row["rank"] is not None else {**timed, "rank": named.get(place)}
+        yield _Line(whose, row["line"] or row["seq"] or 0, echo=echo, skipped=skipped, worded=timed is not row)
 
 
 def _skips(run: Run) -> frozenset[tuple[str, int]]:

@@ -131,10 +131,15 @@ def _is_of_one(found: NanOnset) -> bool:
 
 
 def _met_alone(found: NanOnset) -> bool:
-    """Whether one rank's detector alone fired, and not that of who logs the loss: a loss of all ranks is met by all."""
+    """Whether one rank's detector alone fired, and not that of who logs the loss: a loss of all ranks is met by all.
+
+    Where nothing tells who logs it, the detector's own words name the rank.
+    """
     detected = {c.row["rank"] for c in (found.first, *found.others) if c.role == "detector"}
     logging = set(found.rows["rank"].drop_nulls().unique().to_list())
-    return found.first.role == "detector" and len(detected) == 1 and bool(logging) and not detected & logging
+    if found.first.role != "detector" or len(detected) != 1 or detected & logging:
+        return False
+    return bool(logging) or f"rank {found.first.row['rank']}:" in (found.first.row["text"] or "").lower()
 
 
 def _told_apart(found: NanOnset) -> bool:
