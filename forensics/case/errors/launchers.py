@@ -85,8 +85,24 @@ def group_ends(run: Run) -> tuple[GroupEnd, ...]:
     restarts = rows.filter(code.is_in(again)).select("source", "line").rows()
     by_place = {(end.source, end.line): end for end in (*lines, *roots)}
     ends = [by_place[place] for place in sorted(by_place)]
-    single = highest_rank(run) < _NODE_RANKS
-    return tuple(_told(end, ends, told, restarts, single=single) for end in ends)
+    firsts_of = _agents(run)
+    single = not firsts_of and highest_rank(run) < _NODE_RANKS
+    return tuple(_told(_counted(end, firsts_of), ends, told, restarts, single=single) for end in ends)
+
+
+def _agents(run: Run) -> dict[str, int]:
+    """Give the global rank of the first worker of each agent, by its log, where it lists one all along."""
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("ranks_of_agent"))).select("source", "attrs")
+    found: dict[str, set[int]] = {}
+    for source, attrs in rows.collect().iter_rows():
+        found.setdefault(source, set()).add(int(attributes(attrs)["first"]))
+    return {source: ranks.pop() for source, ranks in found.items() if len(ranks) == 1}
+
+
+def _counted(end: GroupEnd, firsts: Mapping[str, int]) -> GroupEnd:
+    """The end of a worker with its global rank, where its agent lists the ranks of its node."""
+    first = firsts.get(end.source)
+    return end if first is None or end.rank is not None else replace(end, rank=first + end.local_rank)
 
 
 @derived
@@ -158,11 +174,11 @@ def _told(
     single: bool,
 ) -> GroupEnd:
     own = [other for other in ends if other.source == end.source]
-    place = own.index(end)
+    place = next(n for n, other in enumerate(own) if other.line == end.line)
     after = own[place + 1].line if place + 1 < len(own) else None
     same = [b for b in blocks if b.source == end.source]
     table = [b for b in same if b.line > end.line and (after is None or b.line < after)]
-    rank = next((b.rank for b in same if b.pid == end.pid), None)
+    rank = next((b.rank for b in same if b.pid == end.pid), end.rank)
     offsets = {b.rank - b.local_rank for b in same if b.rank is not None}
     if rank is None and len(offsets) == 1:
         rank = end.local_rank + offsets.pop()
