@@ -174,10 +174,11 @@ def _headed(run: Run) -> dict[str, list[tuple[int, int, int]]]:
 
 
 def _first_ranks(run: Run) -> dict[str, int]:
-    """Give the first rank of the node of which a source says the number, and how many processes each node has."""
+    """Give the first rank of the node of which a source says so, or the number and how many processes each has."""
     rows = run.scan("events").filter(pl.col("code").is_in(telling("node_of_ranks"))).select("source", "attrs").collect()
-    told = ((source, attributes(attrs)) for source, attrs in rows.iter_rows())
-    return {source: int(said["node"]) * int(said["each"]) for source, said in told if {"node", "each"} <= said.keys()}
+    told = [(source, attributes(attrs)) for source, attrs in rows.iter_rows()]
+    counted = {source: int(said["node"]) * int(said["each"]) for source, said in told if "node" in said}
+    return {source: int(said["first"]) for source, said in told if "first" in said} | counted
 
 
 def _below(headed: Sequence[tuple[int, int, int]], head: int | None, line: int) -> int | None:
