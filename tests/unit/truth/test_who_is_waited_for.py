@@ -9,7 +9,7 @@ import pytest
 
 from forensics.knowledge.doing import by_frame
 from forensics.model import Outcome, Shape
-from tests.unit.truth._runs import Files, falling, judged, shape
+from tests.unit.truth._runs import TRACEBACK, Files, falling, judged, said, shape
 
 LIMIT = ["slurmstepd: error: *** JOB 99120 ON x1 CANCELLED AT 2026-01-03T{at} DUE TO TIME LIMIT ***"]
 HANG = (Outcome.FAILED, Shape.HANG)
@@ -134,3 +134,42 @@ def test_a_rank_that_only_printed_into_the_log_of_all_is_waited_for(
 ) -> None:
     verdict = judged(tmp_path, {"job.out": tasks(said, (1, 0, 3, 2, 4, 6, 7))}).verdict
     assert (*shape(verdict), verdict.culprits) == (*HANG, culprits)
+
+
+@pytest.mark.parametrize(("enqueued", "ranks"), [(70, (2,)), (71, ())])
+def test_the_rank_that_enqueued_less_is_waited_for_though_it_complains(
+    enqueued: int, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    def state(rank: int, sent: int) -> str:
+        words = (
+            f"Received a dump signal due to a collective timeout from {'this local rank' if rank == 0 else 'rank 0'}"
+        )
+        told = f"Last enqueued NCCL work: {sent}, last completed NCCL work: 70."
+        return f"[rank{rank}]:[E3 1] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] {words} and we dump. {told}"
+
+    lines = [*falling(1, 40), *(state(rank, 71) for rank in (0, 1, 3)), state(2, enqueued)]
+    assert said(tmp_path, lines).culprits == ranks
+
+
+@pytest.mark.parametrize(("speakers", "ranks"), [((0, 1), (3,)), ((0,), ())])
+def test_the_rank_that_all_who_speak_find_odd_is_odd(
+    speakers: tuple[int, ...], ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    def run(op: str, shape: int) -> str:
+        return f"CollectiveFingerPrint(SequenceNumber=4, OpType={op}, TensorShape=[{shape}], TensorDtypes=Float)"
+
+    mine, odd = run("ALLREDUCE", 9), run("BROADCAST", 5)
+    check = "RuntimeError: Detected mismatch between collectives on ranks."
+    lines = [
+        f"[rank{n}]: {check} Rank {n} is running collective: {mine}, but Rank 3 is running collective: {odd}."
+        for n in speakers
+    ]
+    assert said(tmp_path, [*falling(1, 40), *lines]).culprits == ranks
+
+
+@pytest.mark.parametrize(("words", "ranks"), [("Rank 5: ", (5,)), ("", ())])
+def test_the_rank_in_the_words_of_a_nan_check_is_the_culprit(
+    words: str, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    found = f"AssertionError: {words}found NaN in local grad norm in backward pass before data-parallel communication"
+    assert said(tmp_path, [*falling(1, 40), *TRACEBACK, found]).culprits == ranks
