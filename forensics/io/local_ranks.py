@@ -143,23 +143,32 @@ def _counts_other(base: str) -> bool:
     return word is not None and word[1].lower() in words_before("counts", "other")
 
 
+def _of_others(path: str) -> bool:
+    """Whether the number of a task's file counts something else, as nodes."""
+    found = _TASK.match(path)
+    return found is not None and _counts_other(found["base"])
+
+
 def _first_task(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Sequence[Source]) -> int | None:
     """The rank of the file numbered 0 among the logs of a step's tasks; None where they are none, or of nodes.
 
     Tags name the tasks. Each job of an array prints the tag of rank 0 into its file, the one numbered 0 too: it proves
     a step where no other file has a byte. Without tags what two files and more say of their rank does, where none says
-    that of another; so does srun's own log in `beside`, where it names these tasks. Files of a second node begin with
+    that of another; so does srun's own log in `beside`, where it names these tasks, and that most of them lost a peer
+    at once. Files of a second node begin with
     0 again, and the tags of two are as far from their numbers.
     """
     files = sorted(((source, task) for task, own in tasks.items() for source in own), key=lambda f: -f[0].size_bytes)
     told: set[tuple[int, int]] = set()
     spoken: set[tuple[int, int]] = set()
+    lost = 0
     for source, task in files[:_MOST_FILES]:
         data = _ends(place, source)
         if _AGENT in data:
             return None
         told |= {(int(tag), task) for tag in _TAG.findall(data)}
         spoken |= {(rank, task) for rank in _spoken_in(data)}
+        lost += any(word.encode() in data for word in words_before("peer"))
     if any(tag != task for tag, task in told):
         apart = {tag - task for tag, task in told}
         alike = len(apart) == 1 and len(told) >= _ENOUGH and max(apart) >= len(tasks)
@@ -167,6 +176,8 @@ def _first_task(place: Place, tasks: Mapping[int, Sequence[Source]], beside: Seq
     if not told and len(spoken) >= _ENOUGH and all(said == task for said, task in spoken):
         return 0
     if any(task for _, task in told) or (told and all(source.size_bytes == 0 for source, task in files if task)):
+        return 0
+    if not spoken and lost >= _ENOUGH and 2 * lost >= len(files[:_MOST_FILES]) and not _of_others(files[0][0].path):
         return 0
     named = [n for source in beside[:_MOST_FILES] for cell in _SRUN.findall(_ends(place, source)) for n in _spans(cell)]
     return 0 if named and max(named) < len(tasks) else _UNTOLD

@@ -71,3 +71,48 @@ def test_a_short_tag_in_brackets_names_the_rank(word: str, ranks: tuple[int, ...
     lines = [f"[{word}{rank}] {line}" for line in falling(1, 40) for rank in range(2)]
     lines += [f"[{word}1] {line}" for line in (*TRACEBACK, "KeyError: 'bias'")]
     assert judged(tmp_path, {"all.log": lines}).verdict.culprits == ranks
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "ranks"),
+    [
+        ("job.88.{}.out", "remote process exited or there was a network error", (2,)),
+        ("job.88.{}.out", "the run is slow", ()),
+        ("node{}.out", "remote process exited or there was a network error", ()),
+    ],
+)
+def test_numbered_files_that_lost_a_peer_at_once_are_those_of_one_job(
+    name: str, words: str, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    files = {
+        name.format(n): [*falling(1, 40), f"RuntimeError: NCCL error in: ProcessGroup.cpp:9, {words}"] for n in (0, 1)
+    }
+    files[name.format(2)] = [*falling(1, 40), *TRACEBACK, "KeyError: 'bias'"]
+    assert judged(tmp_path, files).verdict.culprits == ranks
+
+
+@pytest.mark.parametrize(
+    ("words", "ranks"),
+    [("rank {0} local_rank {0} pid 5{0}", (3,)), ("pid 5{0} rank {0}", (3,)), ("rank {0} of pod 5{0}", ())],
+)
+def test_the_process_that_the_kernel_names_is_of_the_rank_that_said_its_number(
+    words: str, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    xid = "Mar 04 09:17:01 g7 kernel: NVRM: Xid (PCI:0000:9d:00): 79, pid=53, name=python3, GPU has fallen off the bus."
+    files = {"train.log": [words.format(rank) for rank in range(4)] + falling(1, 40), "journal.txt": [xid]}
+    files["train.log"].append("RuntimeError: NCCL error: unhandled cuda error")
+    assert judged(tmp_path, files).verdict.culprits == ranks
+
+
+@pytest.mark.parametrize(("option", "ranks"), [("--local_rank", (2,)), ("--lanes", ())])
+def test_the_command_lines_in_one_dump_tell_whose_stack_is_odd(
+    option: str, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    for rank in range(4):
+        inner = (
+            "save (torch/serialization.py:651)" if rank == 2 else "barrier (torch/distributed/distributed_c10d.py:9)"
+        )
+        lines += [f"Process {700 + rank}: python3 -u t.py {option}={rank}", "Python v3.10.12 (/usr/bin/python3)", ""]
+        lines += [f'Thread {700 + rank} (idle): "MainThread"', f"    {inner}", "    <module> (t.py:99)", ""]
+    assert judged(tmp_path, {"pyspy.txt": lines}).verdict.culprits == ranks
