@@ -124,7 +124,7 @@ def place_of(text: str) -> str:
 
 def _processes(run: Run) -> Iterator[tuple[str, int]]:
     yield from ((str(end.pid), end.rank) for end in exits(run).by_rank.values() if end.pid is not None)
-    rows = _told(run).iter_rows()
+    rows = _told(run, dumps=True).iter_rows()
     told = [_printed_by(text or "") | {"by": str(by)} | attributes(attrs) for text, attrs, by in rows]
     world = max((int(one.get("nranks", 0)) for one in told), default=0)
     single = _once(told) > highest_rank(run)
@@ -141,9 +141,14 @@ def _names_of(one: Mapping[str, str]) -> tuple[str, str, str]:
     return one.get("process", ""), one.get("pid", ""), place_of(one.get("bus_id", ""))
 
 
-def _told(run: Run) -> pl.DataFrame:
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("process_of_rank")))
-    return rows.select("text", "attrs", "rank").collect()
+def _told(run: Run, *, dumps: bool = False) -> pl.DataFrame:
+    """The lines that name a process of a rank; with `dumps` also the command lines in dumps that say a local rank."""
+    dumped = (
+        (pl.col("code") == _DUMPED) & pl.col("attrs").str.contains('"local_rank"') if dumps else pl.lit(value=False)
+    )
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("process_of_rank")) | dumped)
+    every = rows.select("source", "text", "attrs", "rank").unique(maintain_order=True) if dumps else rows
+    return every.select("text", "attrs", "rank").collect()
 
 
 def _in_turn(run: Run, told: Mapping[str, int]) -> list[tuple[str, int]]:
