@@ -39,8 +39,8 @@ SOURCE = {
     NUMBER: rf"(?:{N}){_UNIT}?",
 }
 UNIT_SOURCE = _UNIT + "?"
-#: A counter may be glued to its name: `e3 b120`, `ep3`, `iter120`, and with its plan `S40/300`.
-_GLUED_TO = ("e", "b", "ep", "it", "epoch", "iter", "step", "batch")
+#: A counter, or a rank, may be glued to its name: `e3 b120`, `iter120`, `[rank3]`, and with its plan `S40/300`.
+_GLUED_TO = ("e", "b", "ep", "it", "epoch", "iter", "step", "batch", "rank")
 _BEHIND = "|".join(rf"(?<=\b{name})(?=\d+\b)" for word in _GLUED_TO for name in (word, word.title()))
 _OF_A_PLAN = r"(?<=\b[Ss])(?=\d+/\d)"
 _TOKEN = lazily(

@@ -45,7 +45,7 @@ _GLOBS = (
 
 @ingester(
     "text_log",
-    version=13,
+    version=14,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
     slicing="forensics.formats.text.slices",

@@ -116,3 +116,16 @@ def test_the_command_lines_in_one_dump_tell_whose_stack_is_odd(
         lines += [f"Process {700 + rank}: python3 -u t.py {option}={rank}", "Python v3.10.12 (/usr/bin/python3)", ""]
         lines += [f'Thread {700 + rank} (idle): "MainThread"', f"    {inner}", "    <module> (t.py:99)", ""]
     assert judged(tmp_path, {"pyspy.txt": lines}).verdict.culprits == ranks
+
+
+@pytest.mark.parametrize(("tag", "ranks"), [("[rank{}]", (3,)), ("[lane{}]", ())])
+def test_a_rank_glued_to_its_word_behind_the_time_is_that_of_the_record(
+    tag: str, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    for at in range(1, 40):
+        for rank in range(8):
+            own = (1.4 + at % 3 / 100 + rank % 2 / 100) * (1.8 if rank == 3 and at > 10 else 1)
+            when = f"2031-05-06 07:{at:02d}:0{rank}"
+            lines.append(f"{when} {tag.format(rank)} it={at} loss={3 - at / 50:.3f} compute={own:.3f}s")
+    assert judged(tmp_path, {"all.log": lines}).verdict.culprits == ranks
