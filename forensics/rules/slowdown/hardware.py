@@ -18,10 +18,12 @@ from forensics.rules.kit import Findings, Onset, Run, Struct, event_evidence, pr
 class Clocks(Struct, frozen=True):
     """Thresholds of SLO007: `fall` is the clock under its usual high, `share` of the loaded samples, `hot` in Celsius.
 
-    `power` is the share of the power limit; `samples` the fewest loaded samples of a device.
+    `power` is the share of the power limit; `samples` the fewest loaded samples of a device. Below `deep` of its clock
+    a device runs slow whatever the reason.
     """
 
     fall: float = 0.85
+    deep: float = 0.5
     share: float = 0.2
     hot: float = 80.0
     power: float = 0.95
@@ -37,15 +39,16 @@ def gpu_clocks_throttled(run: Run, cfg: Clocks) -> Findings:
     one = min(found, key=lambda t: t.low / t.high)
     known = _reason(one, cfg)
     reason, cause = known or ("the log does not tell why", "low_clocks")
-    rank = rank_of(run, one) if len(found) == 1 and known else None
+    told = known is not None or one.low < cfg.deep * one.high
+    rank = rank_of(run, one) if len(found) == 1 and told else None
     yield gpu_clocks_throttled.finding(
         f"GPU {one.device} ran at {one.low:.0f} MHz instead of {one.high:.0f} MHz in "
         f"{100 * one.share:.0f} % of its loaded samples: {reason}",
         "its SM clock under load is below the one it held before",
         proof(one.rows.row(0, named=True), one.rows.row(-1, named=True)),
         Onset(t_ns=one.rows["t_ns"][0], rank=rank),
-        severity="warning" if known else "info",
-        confidence="high" if known else "low",
+        severity="warning" if told else "info",
+        confidence="high" if known else "medium" if told else "low",
         culprits=() if rank is None else (rank,),
         cause=cause,
         numbers={"high_mhz": one.high, "low_mhz": one.low, "share": one.share},
