@@ -108,7 +108,8 @@ def _printed_by(line: str) -> dict[str, str]:
 
     Hosts count their processes from the same number on, and containers all from 1.
     """
-    return next((found.groupdict() for form in _PRINTED if (found := form.match(line)) is not None), {})
+    hits = (form.match(line) for form in _PRINTED)
+    return next((hit.groupdict() for hit in hits if hit is not None), dict[str, str]())
 
 
 def place_of(text: str) -> str:
