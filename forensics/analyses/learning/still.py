@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from forensics.analyses.learning.losses import Loss, losses
 from forensics.case.curves.loss import Curve, beside
@@ -23,7 +24,8 @@ class Frozen(Struct, frozen=True):
     `telling` significant digits does not repeat by chance: with noise of a hundredth of it, ten thousand values lie
     within reach, so that `repeats` equal ones have odds below one in a billion. With fewer digits, a value of at least
     `least`, and of `digits` decimals or more, needs `records` equal ones; `many` are sure. A loss `stuck` for that many
-    records, a third of all or more, at `above` times its best, died after a step too large.
+    records, a third of all or more, at `above` times its best, died after a step too large; one that is exactly zero
+    for as many, after `few` records above `fallen`, did not learn its way there.
     """
 
     few: int = 3
@@ -36,6 +38,7 @@ class Frozen(Struct, frozen=True):
     digits: int = 2
     stuck: int = 5
     above: float = 1.2
+    fallen: float = 0.1
     rounding: float = 3e-6
 
 
@@ -43,8 +46,9 @@ class Still(Struct, frozen=True):
     """A loss that has one `value` from the position `start` to its end.
 
     `how` is `masked` (zero, and no gradient), `frozen` (one value from the first record on), `stuck` (far above its
-    best) or `froze` (no better than it began). `idle` is a learning rate or gradient norm beside it that is zero
-    throughout. `left` is where it left the lower half of its range for good: the onset.
+    best), `froze` (no better than it began) or `vanished` (zero from one record to the next). `idle` is a learning rate
+    or gradient norm beside it that is zero throughout. `left` is where it left the lower half of its range for good:
+    the onset.
     """
 
     loss: Loss
@@ -66,6 +70,8 @@ def still_of(run: Run, limits: Frozen) -> Still | None:
     found = [_still(run, one, limits) for one in known]
     if found and all(one is not None and one.how in {"masked", "frozen"} for one in found):
         return max((one for one in found if one is not None), key=lambda one: one.count)
+    if found and all(one is not None and one.how in {"masked", "vanished"} for one in found):  # no part that is over
+        return next(one for one in found if one is not None and one.how == "vanished")
     return next((one for one in found if one is not None and one.how in {"stuck", "froze"}), None)
 
 
@@ -83,8 +89,17 @@ def _still(run: Run, loss: Loss, limits: Frozen) -> Still | None:
         return None if trains else Still(loss, "masked", last, 0, 0, idle)
     if equal >= limits.share and n >= _needed(last, limits):
         return Still(loss, "frozen", last, 0, 0, idle)
-    start = behind_last(~same)
+    return _kept(loss, values, same, limits, idle)
+
+
+def _kept(loss: Loss, values: Floats, same: NDArray[np.bool_], limits: Frozen, idle: Curve | None) -> Still | None:
+    """Judge a loss that had another value before it kept its last one."""
+    n, last, start = len(values), float(values[-1]), behind_last(~same)
     low, count = float(values.min()), n - start
+    if last == 0:
+        at_once = count >= limits.stuck and start >= limits.few
+        at_once = at_once and float(values[start - limits.few : start].min()) > limits.fallen
+        return Still(loss, "vanished", last, start, start, idle) if at_once else None
     if count >= max(limits.stuck, n // 3) and low > 0 and last > limits.above * low:
         return Still(loss, "stuck", last, start, behind_last(values <= (low + last) / 2), idle)
     if not _rounded(last, limits) and last >= float(values[0]) and count >= _needed(last, limits) and 2 * count > n:

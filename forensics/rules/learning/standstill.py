@@ -104,8 +104,9 @@ def frozen_loss(run: Run, cfg: Frozen) -> Findings:
     if still is None:
         return
     curve, first = still.loss.curve, still.loss.curve.row(still.left)
-    sure = still.how != "froze" and (still.idle is not None or still.how == "stuck" or still.count >= cfg.many)
-    masked = still.how == "masked"
+    proved = still.idle is not None or still.how == "stuck" or still.count >= cfg.many
+    sure = proved and still.how not in {"froze", "vanished"}
+    is_zero = still.how in {"masked", "vanished"}
     yield frozen_loss.finding(
         _title(still),
         _because(still),
@@ -117,7 +118,7 @@ def frozen_loss(run: Run, cfg: Frozen) -> Findings:
         ),
         severity="error" if sure else "warning",
         confidence="high" if sure and still.how != "stuck" else "medium",
-        cause="loss_zero" if masked else "loss_died" if still.left else "frozen_loss",
+        cause="loss_zero" if is_zero else "loss_died" if still.left else "frozen_loss",
         numbers={"value": still.value, "records": still.count},
     )
 
@@ -128,6 +129,9 @@ def _title(still: Still) -> str:
         return f"{curve.raw_name} is {value} in every one of {still.count} records"
     if still.how == "stuck":
         return f"{curve.raw_name} is frozen: {number(float(curve.values.min()))} → {value}"
+    if still.how == "vanished":
+        before = number(float(curve.values[still.start - 1]))
+        return f"{curve.raw_name} is exactly 0 in its last {still.count} records; before them it was {before}"
     began = number(float(curve.values[0]))
     return f"{curve.raw_name} froze at {value} for its last {still.count} records; it began at {began}"
 
@@ -138,4 +142,6 @@ def _because(still: Still) -> str:
         return f"every later record is the same; ln({classes}) is what a uniform answer over that many classes costs"
     if still.idle is not None:
         return f"{still.idle.raw_name} is zero throughout"
-    return "nothing is learned from a loss of zero" if still.how == "masked" else "batches differ, so a loss should"
+    if still.how in {"masked", "vanished"}:
+        return "nothing is learned from a loss of zero"
+    return "batches differ, so a loss should"
