@@ -14,7 +14,7 @@ from forensics.analyses.learning.objective import improved, reinforced
 from forensics.analyses.learning.ranks import parted
 from forensics.analyses.learning.rate import jump_before
 from forensics.analyses.learning.spikes import Spike
-from forensics.case.curves.loss import Curve
+from forensics.case.curves.loss import Curve, beside
 from forensics.rules.kit import Finding, Findings, Run, Severity, at_step, number, onset_at, proof, rule
 from forensics.stats.spread import Floats, behind_last, median_of
 
@@ -52,9 +52,38 @@ def _judge(run: Run, loss: Loss) -> Finding | None:
     severity = _severity(gone, kind(run, loss), run.threshold(Limits)) if gone is not None else None
     if gone is None or severity is None:
         return _swinging(loss) if len(values) >= run.threshold(Limits).records and _swings(values) else None
-    if staged(run, loss) or improved(run, loss.curve, gone.onset, gone.risen):
+    if staged(run, loss) or improved(run, loss.curve, gone.onset, gone.risen) or _is_summed(run, loss, gone):
         return None
     return _diverged_finding(run, loss, gone, severity)
+
+
+#: A log that sums over the steps since its last line: the first record holds one step, the next so much of all of them.
+_SHARE, _STEPS = (0.6, 1.2), 5
+#: And the sums fall to this share of the first of them, as no loss that diverged does.
+_LEARNED = 0.8
+
+
+def _is_summed(run: Run, loss: Loss, gone: Departure) -> bool:
+    """Whether only the first record is lower: by the number of steps over which each later one is summed."""
+    curve, first, second = loss.curve, loss.curve.step(0), loss.curve.step(1)
+    if gone.onset != 1 or first is None or second is None or second - first < _STEPS:
+        return False
+    if not _is_of_steps(curve, second - first):
+        return False
+    norm = beside(run, curve, "grad_norm")
+    if norm is not None and len(norm) == len(curve) and norm.values[0] > 0:
+        if _is_of_steps(norm, second - first):
+            return True
+        if norm.values[1] > _MAJOR * norm.values[0]:
+            return False
+    values = curve.values
+    return median_of(values[-max(1, len(values) // 10) :]) < _LEARNED * float(values[1])
+
+
+def _is_of_steps(curve: Curve, steps: int) -> bool:
+    low, high = _SHARE
+    first, second = float(curve.values[0]), float(curve.values[1])
+    return low * steps * first <= second <= high * steps * first
 
 
 def _severity(gone: Departure, what: str | None, cfg: Limits) -> Severity | None:

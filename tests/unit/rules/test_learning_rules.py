@@ -386,3 +386,27 @@ def test_a_file_of_several_is_left_behind_where_the_others_began(
     ]
     found = list(no_decrease(run_of("made", {"metrics": pl.DataFrame(rows)})))
     assert [f.evidence[0].source for f in found] == [names[1]] * told
+
+
+def sums(steps: int, first: float, level: float) -> list[float]:
+    """Losses of a log that sums over `steps` steps from its second line on; they fall to `level` of theirs."""
+    return [first] + [first * steps * (level + (1 - level) * math.exp(-i / 8)) for i in range(40)]
+
+
+@pytest.mark.parametrize(("level", "told"), [(0.3, 0), (0.9, 1)])
+def test_a_log_that_sums_from_its_second_line_on_has_not_diverged_where_its_sums_fall(level: float, told: int) -> None:
+    run = losses(sums(10, 4.0, level))
+    assert len(list(diverged(run))) == told
+
+
+def test_a_loss_that_burst_by_another_factor_than_the_steps_between_two_lines_has_diverged() -> None:
+    run = losses(sums(30, 4.0, 0.3))
+    assert one(list(diverged(run))).onset.step == 10
+
+
+@pytest.mark.parametrize(("norms", "told"), [([0.08] + [0.8] * 40, 0), ([0.8] + [0.8] * 40, 1), ([0.8] + [80] * 40, 1)])
+def test_a_gradient_norm_that_is_summed_as_well_tells_a_sum_that_does_not_fall(norms: list[float], told: int) -> None:
+    course = losses(sums(10, 1.4, 0.95)).collect("metrics")
+    gradients = course.with_columns(name=pl.lit("grad_norm"), raw_name=pl.lit("grad"), value=pl.Series(norms))
+    run = run_of("made", {"metrics": pl.concat([course, gradients]).sort("seq", "name")})
+    assert len(list(diverged(run))) == told
