@@ -159,9 +159,13 @@ def _by_counters(run: Run) -> Iterator[Reach]:
 
 
 def _is_whole(run: Run, epoch: Counter, batches: list[Counter]) -> bool:
-    """Whether the last epoch was finished: its batches did, or it left as many records as the one before."""
+    """Whether the last epoch was finished: its batches did, or it left as many records as the one before.
+
+    A line that sums an epoch up follows its batches, with those of an evaluation between: they ran once for each epoch.
+    """
     if batches:
-        return any(b.is_reached and b.seq >= epoch.seq - 1 for b in batches)
+        begun = None if epoch.done is None or epoch.first is None else epoch.done - epoch.first + 1
+        return any(b.is_reached and (b.seq >= epoch.seq - 1 or b.passes == begun) for b in batches)
     return _last_epoch_is_full(run)
 
 

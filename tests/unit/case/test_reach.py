@@ -240,6 +240,15 @@ def test_batches_that_stand_long_before_their_epoch_are_not_of_it() -> None:
     assert not reach(other, epochs).is_reached
 
 
+@pytest.mark.parametrize(("passes", "is_reached"), [(3, True), (2, False)])
+def test_batches_that_ran_once_for_each_epoch_end_the_last_one_wherever_its_line_is(
+    passes: int, is_reached: bool
+) -> None:
+    batches = counters(*[(1, 20), (20, 20)] * passes, unit="batch", seq=10)
+    epochs = counters((1, 3), (2, 3), (3, 3), unit="epoch", seq=40)
+    assert reach(batches, epochs).is_reached is is_reached
+
+
 def test_frames_of_one_place_are_one_counter_of_the_fuller_reader() -> None:
     named, plain = counters((5, 9), label="train"), counters((5, 9), label="", dialect="other")
     (one,) = ledger(run(progress=pl.concat([plain, named]))).counters
