@@ -14,6 +14,7 @@ step with a rising epoch is no restart.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from fnmatch import fnmatchcase
@@ -85,7 +86,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=13,
+    version=14,
     sniff=Sniff(glob=(*_GLOBS, "*.json")),
     emits=("metrics", "facts", "events"),
     growth=8,
@@ -142,7 +143,8 @@ def _read(
 ) -> _State:
     state = _State(opened.source.rank, opened.budget, rows, Attempts(opened.source.attempt or 0), by_epoch=by_epoch)
     with closing(state.rows):  # what was read before a budget ends is kept
-        for line, record in records:
+        for line, folded in records:
+            record = _unfolded(folded)
             _add(record, line, state)
             state.most = next(
                 (found for key in _MAX_STEPS if (found := number(record.get(key))) is not None), state.most
@@ -152,6 +154,19 @@ def _read(
             state.first = state.first or record
             state.last = line, record
     return state
+
+
+#: A count and its plan in one text, under both names: `"global_step/max_steps": "601/2161"`.
+_OF = lazily(r"(\d{1,18}) ?/ ?(\d{1,18})", re.ASCII)
+
+
+def _unfolded(record: dict[str, object]) -> dict[str, object]:
+    """A record with its counts under names of their own, where one text holds two."""
+    for key, cell in tuple(record.items()):
+        count, slash, plan = key.partition("/")
+        if slash and isinstance(cell, str) and "/" not in plan and (told := _OF.fullmatch(cell)) is not None:
+            record = record | {count: int(told[1]), plan: int(told[2])}
+    return record
 
 
 def _last_words(state: _State, out: Out, limits: Limits) -> None:
@@ -210,7 +225,7 @@ def _sniff(records: Iterable[dict[str, object] | None], budget: Budget) -> bool:
     epochs = False
     for record in islice(records, _SAMPLE_ROWS):
         if record is not None:
-            row = _parsed(record, budget)
+            row = _parsed(_unfolded(record), budget)
             if "_step" in record:
                 raise NotMine("rows of a W&B history")
             if row.cells and row.step is not None:

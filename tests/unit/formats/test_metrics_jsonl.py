@@ -67,6 +67,22 @@ def test_the_planned_steps_are_a_fact_and_no_metric(run_fixture: Run) -> None:
     assert set(wrote.table("metrics")["name"]) == {"loss", "lr"}
 
 
+@pytest.mark.parametrize(
+    ("cell", "steps", "plan"), [("40/900", [40, 41], [("max_steps", "900")]), ("40 of 900", [0, 0], [])]
+)
+def test_a_step_and_its_plan_in_one_text_are_both_read(
+    cell: str, steps: list[int], plan: list[tuple[str, str]], run: Run
+) -> None:
+    lines = (
+        f'{{"loss": 0.5, "epoch": 0.31, "global_step/max_steps": "{told}", "elapsed": "3m"}}\n'
+        for told in (cell, cell.replace("40", "41"))
+    )
+    wrote = run(read, "logging.jsonl", "".join(lines).encode())
+    assert [step for step, _ in wrote.points("loss")] == steps
+    assert wrote.table("facts").select("key", "value").rows() == plan
+    assert set(wrote.table("metrics")["name"]) == {"loss"}
+
+
 def test_a_bare_nan_is_a_nan_with_its_line_and_time(run_fixture: Run) -> None:
     metrics = run_fixture(read, "metrics_jsonl/crash-nan").table("metrics")
     bad = metrics.row(7, named=True)
