@@ -26,7 +26,8 @@ class Jump(Struct, frozen=True):
     `before`, `near` and `after` count records, as do `fewest` before and `heads`, the windows after a restart, each
     with an error of its own; `errors` are standard errors and `share` a share of the level that the
     jump must exceed, `both` those of the loss and of the gradient norm where both rise; `restored` is the share of the
-    way back to the first level within which a loss is back there.
+    way back to the first level within which a loss is back there. Above a `leap`, a share of the level, a jump that
+    stays over steps which are done again is no other order of the data.
     """
 
     before: int = 60
@@ -41,6 +42,7 @@ class Jump(Struct, frozen=True):
     restored: float = 0.3
     gradients: float = 3.0
     decayed: float = 0.4
+    leap: float = 0.25
 
 
 #: Records by which a count is behind a checkpoint that is the one it goes on from; records that make a level.
@@ -140,19 +142,27 @@ def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, floa
     factor = median(grads.after["value"].head(5)) / usual if grads is not None and usual > 0 else 1.0
     rises = _gradients_rise(run, boundary, cfg)
     proven = fallen or rises or factor >= cfg.gradients
+    stays = _stays(seen, boundary, level, rise, cfg)
     also = f", and the gradient norm is {factor:.2g} times that before" if rises or factor >= cfg.gradients else ""
     older = _older(seen, boundary, level)
     title = f"the loss jumps by {rise:.3g} over {level:.4g} at the restart of step {boundary.after.first}"
     return optimizer_lost.finding(
         title if older is None else f"{title}: the checkpoint of step {older} was loaded",
-        f"{errors:.3g} standard errors{', and it falls again' if fallen else ''}{also}",
+        f"{errors:.3g} standard errors{', and it falls again' if fallen else ', and it stays' if stays else ''}{also}",
         evidence_of(run, seen, boundary),
         onset(boundary),
-        severity="warning" if proven or older is not None else "info",
-        confidence="medium" if proven or older is not None else "low",
+        severity="warning" if proven or stays or older is not None else "info",
+        confidence="medium" if proven or stays or older is not None else "low",
         cause="older_weights_loaded" if older is not None else "optimizer_lost" if proven else "loss_step_at_resume",
         numbers={"level": level, "jump": rise, "standard_errors": errors, "grad_norm_ratio": factor},
     )
+
+
+def _stays(seen: Around, boundary: Boundary, level: float, rise: float, cfg: Jump) -> bool:
+    """Whether steps that are done again give a far higher loss to the end: not all that was saved came back."""
+    late = seen.after["value"].tail(cfg.near)
+    far = boundary.kind == "replays" and seen.after.height >= 2 * cfg.near and rise > cfg.leap * level
+    return far and float(late.min()) > level + rise / 2  # type: ignore[arg-type] # numbers: the column is Float64
 
 
 def _older(seen: Around, boundary: Boundary, level: float) -> int | None:

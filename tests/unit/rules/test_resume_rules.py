@@ -118,6 +118,17 @@ def test_a_lasting_step_without_a_spike_of_the_gradients_is_only_a_remark() -> N
     assert [f.cause for f in every] == ["loss_step_at_resume"]
 
 
+@pytest.mark.parametrize(
+    ("factor", "first", "told"),
+    [(1.5, 95, [("RSM001", "loss_step_at_resume")]), (1.15, 95, []), (1.5, 100, [])],
+)
+def test_a_far_higher_loss_of_steps_that_are_done_again_is_a_warning_where_it_stays(
+    factor: float, first: int, told: list[tuple[str, str]]
+) -> None:
+    later = life(1, first, "loss", noisy(80, lambda i: factor * falling(i + first), 2))
+    assert warnings(found(life(0, 0, "loss", noisy(OLD, falling)), later)) == told
+
+
 def test_a_lasting_step_with_a_spike_of_the_gradients_is_a_warning() -> None:
     every = found(
         life(0, 0, "loss", noisy(OLD, falling)),
