@@ -8,6 +8,7 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.origin import is_disputed, unexplained_exit
 from forensics.analyses.hang.stacks import stacks
 from forensics.analyses.memory.host_deaths import KILLED
+from forensics.case.end_markers import marks_of
 from forensics.case.errors.exits import NONZERO, exits
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, death_of
@@ -37,17 +38,32 @@ def signal_death(run: Run) -> Findings:
     first = _placed(found, one_host=not many_hosts(run))
     onset = onset_of(run, first)
     killed = first.cause == KILLED
+    done = None if killed else _finished_before(run, first)
     yield signal_death.finding(
-        f"{who(first.rank)} {death_of(first.code, first.cause)}{when(onset)}",
-        "its exit code or the launcher says so, and no later step was logged",
-        evidence_of((first, *(f for f in found if f.at != first.at or f.source != first.source))),
+        f"{who(first.rank)} {death_of(first.code, first.cause)}"
+        + (when(onset) if done is None else " after training had finished"),
+        "its exit code or the launcher says so, and no later step was logged"
+        if done is None
+        else "a success marker precedes it, and nothing was trained between them: only the way out failed",
+        proof(*evidence_of((first, *(f for f in found if f.at != first.at or f.source != first.source))), done),
         onset,
+        severity="error" if done is None else "warning",
         culprits=ranks_of((first,)),
         cause=first.cause,
         causal="symptom" if killed else "root",
         likely=("the kernel's memory killer", "a scheduler or a person") if killed else (),
-        next=("read the kernel log and the scheduler's record of that minute",),
+        next=("read the kernel log and the scheduler's record of that minute",)
+        if done is None
+        else ("load the last checkpoint once: where it is whole, nothing has to be trained again",),
     )
+
+
+def _finished_before(run: Run, death: Failure) -> Evidence | None:
+    """Give the success marker of the same log after which a process died, with nothing trained between them."""
+    mark = marks_of(run).success_for(death.source, death.at, death.t_ns)
+    if mark is None or mark.source != death.source or mark.at > death.at:
+        return None
+    return Evidence(mark.source, Locator(mark.line, mark.byte), mark.quote, t_ns=mark.t_ns)
 
 
 def _placed(found: Sequence[Failure], *, one_host: bool) -> Failure:

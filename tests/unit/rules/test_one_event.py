@@ -134,6 +134,16 @@ def test_srun_names_the_task_that_a_signal_ended(tmp_path: Path, said: str, caus
     assert (verdict.culprits, verdict.cause, verdict.onset.step) == ((1,), cause, 29)
 
 
+@pytest.mark.parametrize(("between", "outcome"), [([], Outcome.SUSPECT), (list(steps(12)), Outcome.FAILED)])
+def test_a_death_in_native_code_behind_the_end_of_training_is_only_a_doubt(
+    tmp_path: Path, between: list[str], outcome: Outcome
+) -> None:
+    write(tmp_path, "train.log", steps(30), "Training finished.", *between, "Segmentation fault (core dumped)")
+    verdict = triage(tmp_path).verdict
+    assert (verdict.outcome, verdict.cause) == (outcome, "silent_death_segv")
+    assert ("after training had finished" in verdict.headline) is not between
+
+
 def test_a_rank_that_left_with_0_is_in_no_list_and_was_not_killed(tmp_path: Path) -> None:
     write(tmp_path, "logs/x_1/attempt_0/0/stderr.log", waits(0, "all_reduce", GONE))
     write(tmp_path, "logs/x_1/attempt_0/0/stdout.log", steps(30))
