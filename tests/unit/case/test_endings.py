@@ -36,6 +36,25 @@ def test_an_end_marker_proves_health(tmp_path: Path) -> None:
     assert (verdict.outcome, verdict.confidence) == (Outcome.HEALTHY, Confidence.LOW)
 
 
+@pytest.mark.parametrize(
+    ("words", "is_healthy"),
+    [
+        ("Training finished with exit code 0", True),
+        ("Training finished with loss 0.31", True),
+        ("Training finished with errors", False),
+        ("Training complete with 3 errors", False),
+        ("Training finished with exit code 1", False),
+        ("Training finished with status: FAILED", False),
+        ("Training finished unsuccessfully", False),
+        ("Entrenamiento finalizado exitosamente", True),
+        ("Entrenamiento finalizado con errores", False),
+    ],
+)
+def test_an_end_that_tells_of_errors_proves_no_health(words: str, is_healthy: bool, tmp_path: Path) -> None:
+    verdict = judged(tmp_path, [*steps(*range(40)), words])
+    assert (verdict.outcome is Outcome.HEALTHY) is is_healthy
+
+
 def test_a_log_that_stops_at_step_55_of_100_is_no_health_and_says_how_far_it_came(tmp_path: Path) -> None:
     verdict = judged(tmp_path, steps(*range(1, 56), form="[Step {at}/100] loss {loss:.4f}"))
     assert verdict.outcome is Outcome.CANNOT_SAY
