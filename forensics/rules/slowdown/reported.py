@@ -1,4 +1,4 @@
-"""A rank that the program's own detector calls slow."""
+"""Ranks that the program's own detector calls slow."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from collections import Counter
 
 import polars as pl
 
+from forensics.case.rank_spans import ranks_text
 from forensics.knowledge.errors import telling
+from forensics.patterns import lazily
 from forensics.rules.kit import Findings, Onset, Run, Struct, event_evidence, rule
+
+#: Where a report names the ranks: `{StragglerId(rank=3, node='a')}` or `[76, 13, 45]`.
+_RANKS = lazily(r"\brank=(\d{1,7})\b|[\[{,] ?(\d{1,7})(?=[,\]}])")
 
 
 class Reports(Struct, frozen=True):
-    """Thresholds of SLO044: so many reports of one rank, and that share of all reports."""
+    """Thresholds of SLO044: so many reports of a rank, and that share of all reports."""
 
     reports: int = 3
     share: float = 0.5
@@ -19,21 +24,28 @@ class Reports(Struct, frozen=True):
 
 @rule("SLO044 reported-straggler", "events", severity="warning", cause="straggler")
 def reported_straggler(run: Run, cfg: Reports) -> Findings:
-    """Name the rank that most reports name."""
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("straggler_report")) & pl.col("rank").is_not_null())
-    told = rows.sort("source", "line", "seq").collect()
-    (rank, times), *_ = Counter(told["rank"].to_list()).most_common(1) or [(0, 0)]
-    if times < cfg.reports or times < cfg.share * told.height:
+    """Name the ranks that most reports name."""
+    told = run.scan("events").filter(pl.col("code").is_in(telling("straggler_report"))).sort("source", "line", "seq")
+    rows = [(row, _ranks_in(row["text"] or "")) for row in told.collect().iter_rows(named=True)]
+    times = Counter(rank for _, ranks in rows for rank in ranks)
+    least = max(cfg.reports, cfg.share * len(rows))
+    slow = tuple(sorted(rank for rank, count in times.items() if count >= least))
+    if not slow:
         return
-    own = told.filter(pl.col("rank") == rank)
-    first, last = own.row(0, named=True), own.row(-1, named=True)
+    own = [row for row, ranks in rows if not ranks.isdisjoint(slow)]
+    are = "is" if len(slow) == 1 else "are"
     yield reported_straggler.finding(
-        f"rank {rank} is called slow by the run's own detector, {times} times",
-        f"{times} of {told.height} reports name it; all others wait for it",
-        (event_evidence(first), event_evidence(last)),
-        Onset(step=first["step"], t_ns=first["t_ns"], rank=rank),
+        f"{ranks_text(slow)} {are} called slow by the run's own detector, {max(times[rank] for rank in slow)} times",
+        f"{len(own)} of {len(rows)} reports say so; all others wait for {'it' if len(slow) == 1 else 'them'}",
+        (event_evidence(own[0]), event_evidence(own[-1])),
+        Onset(step=own[0]["step"], t_ns=own[0]["t_ns"], rank=slow[0] if len(slow) == 1 else None),
         confidence="medium",
-        culprits=(rank,),
-        numbers={"reports": times},
+        culprits=slow,
+        numbers={"reports": len(own)},
         next=("forensics kernels TRACE",),
     )
+
+
+def _ranks_in(text: str) -> frozenset[int]:
+    """The ranks that one report names."""
+    return frozenset(int(one or other) for one, other in _RANKS.findall(text))

@@ -113,6 +113,17 @@ def _one_rank() -> Iterator[Made]:
         {**waits, "train.log": lines(start(world=4), done(120))},
         Label("suspect", "slowdown", culprits=(1,)),
     )
+    reports = [
+        f"{clock(60 * at)} | WARNING | STRAGGLER DETECTION WARNING: Some GPUs have worse relative performance."
+        f" Affected ranks: {{StragglerId(rank={rank}, node='mill-{rank // 4}')}}"
+        for at, rank in ((2, 5), (4, 5), (6, 1), (8, 5))
+    ]
+    log = timed(steady(0.71, 160, 0.02)).splitlines()
+    yield Made(
+        "slow-rank-in-the-reports-of-a-detector",
+        {"train.log": lines(log[:80], reports, log[80:])},
+        Label("suspect", "slowdown", culprits=(5,), says=("slow",)),
+    )
 
 
 def _devices() -> Iterator[Made]:
