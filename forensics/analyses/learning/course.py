@@ -32,6 +32,10 @@ _ISOLATED = 3
 _HALF = 0.5
 #: So many records before a rise tell the level that it left.
 _NEIGHBOURS = 10
+#: So many on either side tell a level that turns at once.
+_NEARBY = 5
+#: What they hold of a step of the level; the lowest of some such levels lies so many errors below the level.
+_MOST_OF, _LUCK = 0.75, 1.0
 #: A spike of this share of another one's height that recovered says that the other may.
 _SIMILAR = 0.7
 #: Records after a departure that tell what became of it, in a short series.
@@ -187,18 +191,36 @@ def _departure(w: Level, jump: tuple[int, float] | None, lost: Spike | None, lim
     if not climbing and _rises_late(w, least, limits):
         climbing, last = True, _LATE
         rise = median_of(y[-last:]) - least
-    if lost is not None and jump is not None and abs(jump[0] - lost.index) <= _span_of(n):
-        onset, told = lost.index, (jump[1], "jump")
-    elif lost is not None:
+    # a climb of many records is no jump, however steep, and a spike that it makes is part of it
+    climbs = climbing and (jump is None or low > jump[0] + 2 * _span_of(n) or not _is_sharp(y, jump))
+    if lost is not None and jump is not None and not climbs and -1 <= (lost.index - jump[0]) / _span_of(n) <= 2:
+        onset, told = min(lost.index, _sharpened(y, jump[0])), (jump[1], "jump")
+    elif lost is not None and not (climbs and jump is not None):
         onset, told = lost.index, (log(lost.peak), "spike")
-    elif jump is not None and not (climbing and (low > jump[0] + 2 * _span_of(n) or jump[1] < _HALF * rise)):
+    elif climbs:
+        above = low + int(np.argmax((y if last == _LATE else middle)[low:] > least + _HALF * rise))
+        turn, level = _turn(w, low, above)
+        onset, told = onset_of(y, turn, above, level, noise.sd), (rise, "climb")
+    elif jump is not None:
         onset, told = _sharpened(y, jump[0]), (jump[1], "jump")
-    elif climbing:
-        above = int(np.argmax((y if last == _LATE else middle)[low:] > least + _HALF * rise))
-        onset, told = onset_of(y, low, low + above, least, noise.sd), (rise, "climb")
     else:
         return None
     return replace(_told(w, (low, onset), told, limits, last=last), climbing=bool(climbing))
+
+
+def _is_sharp(y: Floats, jump: tuple[int, float]) -> bool:
+    """Whether a few records on both sides hold a step of the level: a climb is one over many of them alone."""
+    at = _sharpened(y, jump[0])
+    sides = y[at : at + _NEARBY], y[max(0, at - _NEARBY) : at]
+    return median_of(sides[0]) - median_of(sides[1]) >= _MOST_OF * jump[1]
+
+
+def _turn(w: Level, low: int, above: int) -> tuple[int, float]:
+    """Where a loss that falls and then climbs turns, and its level there: medians of many lie above a sharp one."""
+    first = max(w.skip, low - w.window // 2)
+    levels = centred_median(w.y[first : min(above, low + w.window // 2) + 1], 2 * _NEARBY + 1)
+    at = int(np.argmin(levels))
+    return first + at, float(levels[at]) + _LUCK * w.noise.of_level(2 * _NEARBY + 1)
 
 
 def _rises_late(w: Level, least: float, limits: Limits) -> bool:

@@ -97,7 +97,7 @@ def _kept(loss: Loss, values: Floats, same: NDArray[np.bool_], limits: Frozen, i
     n, last, start = len(values), float(values[-1]), behind_last(~same)
     low, count = float(values.min()), n - start
     if last == 0:
-        at_once = count >= limits.stuck and start >= limits.few
+        at_once = count >= limits.stuck and start >= limits.few and float(values.min()) >= 0  # a signed one passes zero
         at_once = at_once and float(values[start - limits.few : start].min()) > limits.fallen
         return Still(loss, "vanished", last, start, start, idle) if at_once else None
     if count >= max(limits.stuck, n // 3) and low > 0 and last > limits.above * low:

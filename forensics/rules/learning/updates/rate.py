@@ -217,7 +217,7 @@ def _decay(run: Run, schedule: Schedule, cfg: AsConfigured) -> Findings:
     length = f" over {total:.0f} steps" if total is not None else ""
     is_to_zero = said.text.lower() in keys_of("schedule_to_zero")
     if is_to_zero and lowest is None and cfg.left <= left < cfg.at_peak:
-        where = f"at its end, {place}," if place else "at its end"
+        where = f"at its end, {place}," if place else "at its end,"
         title = f"the schedule is longer than the run: {where} the rate is {left:.0%} of its peak"
         because = f"{said.text} ends near zero" + (f", and the run has {total:.0f} steps" if total is not None else "")
         yield _unlike(schedule, len(v) - 1, (title, because, "schedule_longer"), said)
