@@ -34,3 +34,10 @@ def test_a_collective_that_lost_its_peer_speaks_of_it_although_no_rank_is_named(
 
 def test_the_status_of_an_abort_is_told_as_one() -> None:
     assert _cause(_STEPS + "exit status 134\n") == "aborted"
+
+
+def test_the_report_of_a_scheduler_on_the_only_process_is_no_complaint_of_a_peer() -> None:
+    told = "Sender: LSF System <lsf@mill>\n\nExited with exit code 1.\n\nResource usage summary:\n"
+    assert _cause(_STEPS + told) == "exit_nonzero"
+    ranks = "".join(f"[rank{n % 2}]: {line}\n" for n, line in enumerate(_STEPS.splitlines()))
+    assert _cause(ranks + told) == "peer_gone"
