@@ -35,6 +35,7 @@ _TASK = lazily(
     r"^(?P<base>(?:.*/)?[^/]*[^/\d])(?P<task>\d{1,6})(?P<name>/[^/\d]+)?\.(?:log|out|err|txt|(?P<table>csv|tsv|jsonl))$"
 )
 _NUMBER = lazily(r"\d+")
+_NODE = lazily(rb"(?i)\bnode[_-]?rank[=: ]{1,3}\d")
 _LAST_WORD = lazily(r"([a-z]+)[^a-z]*$", re.IGNORECASE)
 _LOG = lazily(r"\.(?:log|out|err|txt)$")
 #: The same where a number follows the word: `ranklog.0006`, `stdout_3`.
@@ -56,9 +57,10 @@ def with_global_ranks(place: Place, sources: Sequence[Source]) -> list[Source]:
     """The sources with the global ranks of torchrun's folders and of a step's tasks; empty files count.
 
     What is unknown stays local on a run of one node. If the first rank of one of several nodes cannot be learned, the
-    rank is None: which one it is cannot be told.
+    rank is None: which one it is cannot be told. So is that of a log in whose head a launcher says which node it is of,
+    and how many processes it starts there: the number in its name counts nodes.
     """
-    return _with_folders(place, _with_tasks(place, sources))
+    return _with_folders(place, _with_tasks(place, _without_nodes(place, sources)))
 
 
 def with_heads(place: Place, sources: Sequence[Source]) -> list[Source]:
@@ -77,6 +79,28 @@ def with_heads(place: Place, sources: Sequence[Source]) -> list[Source]:
     for files in families.values():
         ranks |= _said_first(place, files)
     return [replace(source, rank=ranks.get(source.path, source.rank)) for source in sources]
+
+
+def _without_nodes(place: Place, sources: Sequence[Source]) -> list[Source]:
+    """Take the rank from logs whose names differ in their numbers alone, where the head of one is a launcher's."""
+    forms: dict[str, list[Source]] = {}
+    for source in sources:
+        if source.rank is not None and _LOG.search(source.path):
+            forms.setdefault(_NUMBER.sub("*", source.path), []).append(source)
+    families = (files for files in forms.values() if any(_is_of_node(_head(place, one)) for one in files[:_ENOUGH]))
+    nodes = {one.path for files in families for one in files}
+    return [replace(one, rank=None) if one.path in nodes else one for one in sources]
+
+
+def _is_of_node(head: bytes) -> bool:
+    """Whether a launcher says in the first lines which node it is of, and that it starts several processes there."""
+    is_several = any(int(count) > 1 for count in _several().findall(head))
+    return is_several and _NODE.search(head) is not None and b"local_rank" not in head.lower()
+
+
+@cache
+def _several() -> re.Pattern[bytes]:
+    return re.compile(rf"\b(?:{'|'.join(sorted(words_before('each')))})[=: ]{{1,3}}(\d{{1,4}})\b".encode())
 
 
 def _said_first(place: Place, files: Sequence[Source]) -> dict[str, int]:

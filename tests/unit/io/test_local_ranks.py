@@ -216,3 +216,18 @@ def test_what_a_log_says_of_its_rank_goes_before_the_number_in_its_name(tmp_path
 def test_gpus_of_two_nodes_are_counted_on_where_their_logs_say_so(tmp_path: Path) -> None:
     files = {f"t.n{n}.gpu{g}.log": f"RANK={2 * n + g} LOCAL_RANK={g}\nstep 1\n" for n in range(2) for g in range(2)}
     assert list(made(tmp_path, files).values()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("head", "ranks"),
+    [
+        ("[launch.py:151:main] nnodes=2, num_local_procs=4, node_rank={n}", [None, None]),
+        ("[launch.py:151:main] nnodes=2, num_local_procs=1, node_rank={n}", [0, 1]),
+        ("Namespace(node_rank=0, nproc_per_node=2, local_rank={n})", [0, 1]),
+        ("nnodes=2, num_local_procs=4", [0, 1]),
+    ],
+    ids=["several", "one each", "a worker's own", "no node"],
+)
+def test_the_number_of_a_launchers_log_counts_nodes(head: str, ranks: list[int | None], tmp_path: Path) -> None:
+    files = {f"worker-{n}.log": f"{head.format(n=n)}\nstep 1\n" for n in range(2)}
+    assert list(made(tmp_path, files).values()) == ranks
