@@ -20,6 +20,8 @@ class Apart(Struct, frozen=True):
 
     Dropout of 0.1 and label smoothing of 0.1 raise a training loss by less than `below` allows for; mixup with label
     smoothing by up to four times (ImageNet recipes: 2.6 in training beside 0.7 to 0.8), which `far_below` allows for.
+    Where nothing says what is trained, a training loss above `nats`, the cost of a guess among a million classes, holds
+    something that the evaluation does not.
     """
 
     evaluations: int = 3
@@ -29,6 +31,7 @@ class Apart(Struct, frozen=True):
     gap: float = 0.5
     moves: float = 0.5
     copied: int = 5
+    nats: float = 14.0
 
 
 @rule("LRN020 eval-apart", "metrics facts", severity="warning")
@@ -58,6 +61,8 @@ def eval_apart(run: Run, cfg: Apart) -> Findings:
         if int(told.sum()) < cfg.evaluations:
             continue
         pair = Pair(evals, np.flatnonzero(told).tolist(), evals.values[told], levels[told])
+        if not regime and median_of(pair.levels) > cfg.nats:
+            continue
         gaps, ratio = pair.values - pair.levels, median_of(pair.values / pair.levels)
         if bool((gaps >= cfg.gap).all()) and ratio >= cfg.above:
             if float(np.ptp(gaps)) < cfg.moves * median_of(gaps):

@@ -181,6 +181,16 @@ def test_evaluations_at_the_steps_of_the_training_records_are_apart_as_well(
     assert report(written(tmp_path, {"train.log": log, "config.yaml": ADAPTER})).verdict.cause == cause
 
 
+@pytest.mark.parametrize(("part", "told_of"), [(0.0, True), (200.0, False)])
+def test_a_training_loss_that_no_guess_costs_is_of_another_kind_than_that_of_the_evaluation(
+    tmp_path: Path, part: float, *, told_of: bool
+) -> None:
+    learned = noisy(falling(2.6, 1.6, 8), 0.01)
+    log = unnumbered(lambda n: learned(n) + part, lambda _: 2e-4, evals=falling(0.3, 0.1, 8))
+    found = report(written(tmp_path, {"train.log": log})).findings
+    assert ("eval_leak" in {f.cause for f in found}) == told_of
+
+
 def test_a_curriculum_whose_stages_are_harder_each_time_does_not_bounce(tmp_path: Path) -> None:
     log = steps(300, loss=noisy(lambda n: (4.0 ** (n // 75)) * (3.0 + 4.0 * 0.9 ** (n % 75)), 0.3), gnorm=spread(4.0))
     assert not any(f.cause == "loss_bounces" for f in report(written(tmp_path, {"train.log": log})).findings)
