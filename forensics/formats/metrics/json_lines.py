@@ -161,12 +161,13 @@ _OF = lazily(r"(\d{1,18}) ?/ ?(\d{1,18})", re.ASCII)
 
 
 def _unfolded(record: dict[str, object]) -> dict[str, object]:
-    """A record with its counts under names of their own, where one text holds two."""
-    for key, cell in tuple(record.items()):
-        count, slash, plan = key.partition("/")
-        if slash and isinstance(cell, str) and "/" not in plan and (told := _OF.fullmatch(cell)) is not None:
-            record = record | {count: int(told[1]), plan: int(told[2])}
-    return record
+    """A record with its counts under names of their own, where one text holds two; its own keys are kept."""
+    counts: dict[str, object] = {}
+    for key, cell in record.items():
+        if isinstance(cell, str) and key.count("/") == 1 and (told := _OF.fullmatch(cell)) is not None:
+            names = key.split("/")
+            counts |= {name: int(count) for name, count in zip(names, told.groups(), strict=True) if name}
+    return counts | record if counts else record
 
 
 def _last_words(state: _State, out: Out, limits: Limits) -> None:

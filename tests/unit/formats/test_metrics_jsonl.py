@@ -83,6 +83,11 @@ def test_a_step_and_its_plan_in_one_text_are_both_read(
     assert set(wrote.table("metrics")["name"]) == {"loss"}
 
 
+def test_what_a_record_says_of_a_step_itself_goes_before_one_text_of_two(run: Run) -> None:
+    lines = (f'{{"step": {n}, "loss": 0.5, "step/max_steps": "9/10"}}\n' for n in (3, 4))
+    assert [step for step, _ in run(read, "logging.jsonl", "".join(lines).encode()).points("loss")] == [3, 4]
+
+
 def test_a_bare_nan_is_a_nan_with_its_line_and_time(run_fixture: Run) -> None:
     metrics = run_fixture(read, "metrics_jsonl/crash-nan").table("metrics")
     bad = metrics.row(7, named=True)
