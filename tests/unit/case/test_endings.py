@@ -46,6 +46,7 @@ def test_an_end_marker_proves_health(tmp_path: Path) -> None:
         ("Обучение завершено без ошибок", True),
         ("Training abgeschlossen ohne Fehler", True),
         ("Entraînement terminé sans erreur", True),
+        ("Entrenamiento finalizado sin errores", True),
         ("训练完成 无错误", True),
         ("Training finished with errors", False),
         ("Обучение завершено с ошибкой", False),  # noqa: RUF001 - Russian
