@@ -384,3 +384,13 @@ def test_a_step_of_the_level_is_placed_at_the_step_although_the_loss_climbs_on(n
     level = np.where(steps < 80, 2.0, 2.6 * np.exp((steps - 80) / 160))
     (found,) = said("LRN001", run_with(loss=noisy(level, noise)))
     assert found.onset.step == 81
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_step_in_much_noise_is_placed_before_the_first_record_that_stands_out(seed: int) -> None:
+    steps = np.arange(160)
+    level = np.where(steps < 80, 2.0, 2.6 * np.exp((steps - 80) / 160))
+    loss = level * np.exp(0.05 * np.random.default_rng(seed).standard_normal(160))
+    (found,) = said("LRN001", run_with(loss=loss))
+    assert found.onset.step is not None
+    assert abs(found.onset.step - 81) <= 2
