@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 
@@ -134,8 +136,10 @@ class FromScratch(Struct, frozen=True):
 @rule("RSM002 resume-from-scratch", "metrics checkpoints events", cause="restarted_from_scratch")
 def from_scratch(run: Run, cfg: FromScratch) -> Findings:
     """Find the first restart that lost the weights."""
-    yield from _without_steps(run, cfg)
-    if not restarts(run):
+    unnumbered_restart = next(_without_steps(run, cfg), None)
+    if unnumbered_restart is not None:
+        yield unnumbered_restart
+    if unnumbered_restart is not None or not restarts(run):
         return
     saved = known(run)
     for boundary in restarts(run):
@@ -159,7 +163,7 @@ def _found_none(run: Run, boundary: Boundary) -> Evidence | None:
     return event_evidence(said.row(0, named=True)) if said.height else None
 
 
-def _without_steps(run: Run, cfg: FromScratch) -> Findings:
+def _without_steps(run: Run, cfg: FromScratch) -> Iterator[Finding]:
     for start, seen in unnumbered(run):
         found = levels(seen, records=cfg.records, errors=cfg.errors)
         if found is not None and _is_back(found, cfg.fewest, cfg):
@@ -172,7 +176,6 @@ def _without_steps(run: Run, cfg: FromScratch) -> Findings:
                 confidence="medium",
                 numbers={"first": found.first, "last": found.last, "after": found.new},
             )
-            return
 
 
 def _is_back(found: Levels, fewest: int, cfg: FromScratch) -> bool:
