@@ -10,7 +10,7 @@ import polars as pl
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from forensics.stats.spread import MAD_TO_SIGMA, Floats, median, median_of, quantiles_of
+from forensics.stats.spread import MAD_TO_SIGMA, Floats, median_of, quantiles_of
 
 _PAIRS_OF = 300
 
@@ -60,27 +60,21 @@ class Trend(Struct, frozen=True):
     noise: float
 
 
-def trend_of(values: pl.Series, *, parts: int = 20) -> Trend | None:
+def trend_of(values: Floats, *, parts: int = 20) -> Trend | None:
     """Measure the trend of a series from the medians of `parts` equal parts; None when it is shorter than that."""
-    size = values.len() // parts
+    size, fifth = len(values) // parts, max(1, len(values) // 5)
     if not size:
         return None
-    frame = pl.DataFrame({"value": values.tail(size * parts)}).with_row_index("i")
-    frame = frame.with_columns(part=pl.col("i") // size).with_columns(middle=pl.col("value").median().over("part"))
-    middles = frame.group_by("part", maintain_order=True).agg(pl.col("value").median())["value"]
-    pairs = pl.DataFrame({"a": middles}).with_row_index("i")
-    signs = pairs.join_where(pairs.rename({"a": "b", "i": "j"}), pl.col("i") < pl.col("j"))
-    score = float((signs["b"] - signs["a"]).sign().sum())
-    count = parts * (parts - 1) / 2
-    spread = sqrt(parts * (parts - 1) * (2 * parts + 5) / 18)
-    fifth = max(1, values.len() // 5)
-    deviation = (frame["value"] - frame["middle"]).abs()
+    blocks = values[-size * parts :].reshape(parts, size)
+    middles = np.median(blocks, axis=1)
+    earlier, later = _pairs(parts)
+    score = float(np.sign(middles[later] - middles[earlier]).sum())
     return Trend(
-        first=median(values.head(fifth)),
-        last=median(values.tail(fifth)),
-        tau=score / count,
-        z=score / spread,
-        noise=MAD_TO_SIGMA * median(deviation),
+        first=median_of(values[:fifth]),
+        last=median_of(values[-fifth:]),
+        tau=score / len(earlier),
+        z=score / sqrt(parts * (parts - 1) * (2 * parts + 5) / 18),
+        noise=MAD_TO_SIGMA * median_of(np.abs(blocks - middles[:, None]).ravel()),
     )
 
 

@@ -115,7 +115,7 @@ def _by_tail(values: Floats, cfg: Episodes, tail: int, share: float) -> tuple[in
         return None, False
     if _size(best, min(start, last)) >= cfg.gain and gained > cfg.sigmas * noise and lost >= share * gained:
         return (top + width - 1, True) if lost > cfg.over_waves * _fallback(levels[: top + 1]) else (None, False)
-    trend = trend_of(pl.Series(values))
+    trend = trend_of(values)
     falls = trend is not None and trend.z < -cfg.trend_z and _size(start, last) >= cfg.gain
     falls = falls and start - last > cfg.over_waves * _fallback(-levels)
     return (int(np.argmax(values[:width])), False) if falls else (None, False)

@@ -125,7 +125,7 @@ def _trending(series: RlSeries, row: Range, cfg: Persistence) -> Hit | None:
     """A trend in the wrong direction over the last half of the series."""
     values = series.finite["value"]
     half = values.tail(values.len() // 2)
-    trend = trend_of(half)
+    trend = trend_of(half.to_numpy())
     if trend is None or half.len() < 2 * cfg.last:
         return None
     signed = trend.z if row.test == "rise" else -trend.z

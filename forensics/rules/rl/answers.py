@@ -31,7 +31,7 @@ def length_growth(run: Run, cfg: Persistence) -> Findings:
     limits = _configured(run)
     limit = float(limits["limit"][0]) if limits.height else _reached(every)
     values = series.finite["value"]
-    trend, last = trend_of(values), median(values.tail(cfg.window))
+    trend, last = trend_of(values.to_numpy()), median(values.tail(cfg.window))
     if trend is None or limit is None or trend.tau <= _TAU or last < _SHARE * limit:
         return
     rewards = rewards_of(every)

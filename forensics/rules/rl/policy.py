@@ -128,7 +128,7 @@ def _shooting(series: RlSeries, cfg: Persistence) -> Hit | None:
     values = rows["value"]
     middle, last = median(values.slice(2 * fifth, fifth)), median(values.tail(fifth))
     floor = row.hi if series.quantity == "kl" else 0.0
-    trend = trend_of(values.tail(3 * fifth))
+    trend = trend_of(values.tail(3 * fifth).to_numpy())
     if middle <= 0 or last < _GROWTH * middle or last <= floor or trend is None or trend.z < cfg.trend_z:
         return None
     onset = int((values > (middle * last) ** 0.5).arg_true()[0])

@@ -114,13 +114,13 @@ def test_a_robust_line_passes_strays_by() -> None:
 
 
 def test_a_trend_of_noise_is_not_proven() -> None:
-    rising = trend_of(pl.Series(NOISE[:400] + np.linspace(0, 8, 400)))
-    flat = trend_of(pl.Series(NOISE[:400]))
+    rising = trend_of(NOISE[:400] + np.linspace(0, 8, 400))
+    flat = trend_of(NOISE[:400])
     assert rising is not None
     assert flat is not None
     assert rising.z > 5
     assert abs(flat.z) < 3
-    assert trend_of(pl.Series(NOISE[:19])) is None
+    assert trend_of(NOISE[:19]) is None
 
 
 def test_two_modes_part_between_them_and_one_has_none() -> None:
