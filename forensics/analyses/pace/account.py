@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from forensics.analyses.pace.change import Change, Form, change_of
 from forensics.analyses.pace.clocks import Clock, best_clocks, clocks
-from forensics.analyses.pace.pauses import Comb, Flags, Steps, regular
+from forensics.analyses.pace.pauses import Comb, Flags, Steps
 from forensics.analyses.pace.steady import FEWEST, SHORTEST, Steady, steady
 from forensics.case.trainers import trainers_by_source
 from forensics.case.world import devices_told
@@ -296,7 +296,7 @@ def _pauses_of(clock: Clock, known: Steady | None, *, of_one: bool) -> Pauses | 
     if of_one:  # the time of the other steps since the record before is not in it
         over = over / passed
         whole = float((np.exp(series.spikes.base) * passed).sum() + over.sum())
-    flags, found = regular(series.slow, series.steps)
+    flags = series.periodic
     saves, evaluates = (clock.rows[name].to_numpy()[series.kept] for name in ("saved", "evaluated"))
     saving, at_saves = _beside(over, saves)
     evaluating, alone = _beside(over, evaluates & ~saves)
@@ -310,7 +310,7 @@ def _pauses_of(clock: Clock, known: Steady | None, *, of_one: bool) -> Pauses | 
         steps=saving / max(1, len(at_saves)) / usual_s,
         saving_s=saving,
         records=series.kept[flags],
-        combs=found,
+        combs=series.pauses,
         saves=series.kept[at_saves],
     )
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import e, log
+from math import log
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from forensics.analyses.pace.edges import likelihood
 from forensics.stats.running import centred_median
 from forensics.stats.spread import Floats, each_once, median_of, quantile_of_each, quantiles_of, spread, spread_within
 
@@ -38,11 +39,20 @@ class Spikes(Struct, frozen=True):
 
 
 class Comb(Struct, frozen=True):
-    """Pauses at steps `phase + k * period`, and how many there were."""
+    """Pauses at steps `phase + k * period` from step `begin` on, and how many there were.
+
+    `chance` is the logarithm of the most that random places reach by chance.
+    """
 
     period: int
     phase: int
     teeth: int
+    begin: int
+    chance: float
+
+    def holds(self, steps: Steps) -> Flags:
+        """Flag the steps at which a pause of this period is due."""
+        return (steps % self.period == self.phase) & (steps >= self.begin)
 
 
 def warmup(logs: Floats, noise: float) -> int:
@@ -78,42 +88,54 @@ def spikes(logs: Floats) -> Spikes:
 def combs(places: Steps, first: int, last: int) -> tuple[Comb, ...]:
     """Find periods in the step numbers of pauses, the one that explains most first.
 
-    Needs three teeth and three quarters of those expected; the number of teeth must be unlikely by chance (Chernoff
-    bound times the number of phases below 0.001).
+    Needs three teeth and three quarters of those expected, from the first step on or from a tooth on: pauses may begin
+    within a run. The number of teeth must be unlikely by chance: Chernoff's bound of a binomial share, times the number
+    of periods, phases and begins that were tried, below 0.001.
     """
     found: list[Comb] = []
-    span, rest = last - first + 1, np.asarray(places, dtype=np.int64)
+    rest = places.astype(np.int64)
     while len(found) < _COMBS and len(rest) >= _TEETH:
-        best = max(_combs_of(rest, first, span), key=lambda pair: (pair[0], pair[1].period), default=None)
+        best = max(_combs_of(rest, first, last), key=lambda pair: (pair[0], pair[1].period), default=None)
         if best is None:
             break
         found.append(best[1])
-        rest = rest[rest % best[1].period != best[1].phase]
+        rest = rest[~best[1].holds(rest)]
     return tuple(found)
 
 
-def regular(slow: Flags, steps: Steps) -> tuple[Flags, tuple[Comb, ...]]:
-    """Flag the pauses of a series that come with a period, and give their combs."""
-    found = combs(steps[slow], int(steps[0]), int(steps[-1])) if np.count_nonzero(slow) >= _TEETH else ()
-    flags = np.zeros(len(steps), dtype=np.bool_)
-    for comb in found:
-        flags |= steps % comb.period == comb.phase
-    return flags & slow, found
-
-
-def _combs_of(places: Steps, first: int, span: int) -> Iterator[tuple[float, Comb]]:
+def _combs_of(places: Steps, first: int, last: int) -> Iterator[tuple[float, Comb]]:
     """Every acceptable comb, with the number of teeth above those expected of random places."""
-    rate = len(places) / span
-    for period in _periods(places, first, span):
-        if period < 3 or span / period < _TEETH:
-            continue
+    span = last - first + 1
+    periods = [period for period in _periods(places, first, span) if 3 <= period <= span / _TEETH]
+    for period in periods:
         phases, counts = np.unique(places % period, return_counts=True)
-        top = int(np.argmax(counts))
-        teeth, expected = int(counts[top]), span / period
-        mean = max(rate * expected, 1e-9)
-        chance = teeth * log(mean * e / teeth) - mean if teeth > mean else 0.0
-        if teeth >= _TEETH and teeth >= _TEETH_SHARE * (expected - 1) and chance + log(span) < _CHANCE:
-            yield round(teeth - mean, 9), Comb(period, int(phases[top]), teeth)
+        phase = int(phases[np.argmax(counts)])
+        own = places[places % period == phase]
+        begins = np.append(first + (phase - first) % period, own[: 1 - _TEETH])
+        teeth = np.append(len(own), np.arange(len(own), _TEETH - 1, -1))
+        due = ((last - begins) // period + 1).clip(min=1)
+        shares = (len(places) - np.searchsorted(places, begins)) / (last - begins + 1)
+        enough = (shares < teeth / due) & (teeth >= _TEETH_SHARE * (due - (begins == begins[0])))
+        fits = likelihood(teeth, due) + likelihood(len(places) - teeth, span - due)
+        top = int(np.argmax(np.where(enough, fits, -np.inf)))
+        tried = log(len(periods) * period) + (log(len(begins)) if top else 0.0)
+        chance = tried + _chance(int(teeth[top]), int(due[top]), float(shares[top])) if enough[top] else 0.0
+        if chance < _CHANCE:
+            comb = Comb(period, phase, int(teeth[top]), int(begins[top]), float(chance))
+            yield round(float(teeth[top] - shares[top] * due[top]), 9), comb
+
+
+def _chance(hits: int, trials: int, share: float) -> float:
+    """Bound the logarithm of the chance of so many hits or more, where each trial hits with `share` (Chernoff 1952)."""
+    missed = (trials - hits) * log((1 - hits / trials) / (1 - share)) if hits < trials else 0.0
+    return -hits * log(hits / trials / share) - missed
+
+
+def _chance(hits: Steps, trials: Steps, share: Floats) -> Floats:
+    """Bound the logarithm of the chance of so many hits or more, where each trial hits with `share` (Chernoff 1952)."""
+    part = hits / trials
+    missed = np.where(part < 1, (1 - part) * np.log(np.maximum(1 - part, 1e-300) / np.maximum(1 - share, 1e-300)), 0.0)
+    return -trials * (part * np.log(part / np.maximum(share, 1e-300)) + missed)
 
 
 def _periods(places: Steps, first: int, span: int) -> list[int]:

@@ -46,7 +46,8 @@ def stalls_of(series: Steady, *, least_added: float = 0.05) -> Stalls | None:
     those that follow keep a distance. The change of a rate is found by a Bernoulli scan over the starts of slow runs
     (Kulldorff 1997): twice the log-likelihood ratio must pass 28, and the added time `least_added` of a step.
     """
-    found = _begun(series, least_added)
+    over = over_floor(np.log(series.seconds), _STANDS)
+    found = _begun(series, over, least_added) or _begun_regular(series, over, least_added)
     if found is not None or series.multimodal:
         return found
     added = series.excess
@@ -76,9 +77,8 @@ def turned_slow(series: Steady) -> Stalls | None:
     return Stalls(cut, added, sqrt(ratio)) if added >= _GRAVE else None
 
 
-def _begun(series: Steady, least_added: float) -> Stalls | None:
+def _begun(series: Steady, over: Floats, least_added: float) -> Stalls | None:
     """The height of pauses for which a free begin is least likely by chance."""
-    over = over_floor(np.log(series.seconds), _STANDS)
     best: tuple[float, Stalls] | None = None
     for height in _heights(over):
         slow = over >= height
@@ -94,6 +94,20 @@ def _begun(series: Steady, least_added: float) -> Stalls | None:
         if sure and added > least_added and (best is None or chance < best[0]):
             best = chance, Stalls(first, added, sqrt(-2 * chance), period)
     return best[1] if best is not None else None
+
+
+def _begun_regular(series: Steady, over: Floats, least_added: float) -> Stalls | None:
+    """The pauses of the surest period that begins within the series, whatever other pauses there are."""
+    steps = series.steps
+    begun = [
+        comb for comb in series.pauses if comb.period >= _SHORTEST and comb.begin - steps[0] > _QUIET * comb.period
+    ]
+    if not begun:
+        return None
+    surest = min(begun, key=lambda comb: comb.chance)
+    first = int(np.searchsorted(steps, surest.begin))
+    added = float(np.where(surest.holds(steps), np.expm1(over), 0.0)[first:].mean())
+    return Stalls(first, added, sqrt(-2 * surest.chance), surest.period) if added > least_added else None
 
 
 def _heights(over: Floats) -> Floats:

@@ -45,7 +45,7 @@ class Steady(Struct, frozen=True):
 
     `kept` are the positions in the series that was given, `seconds` and `steps` theirs; `logs` are the logarithms
     without a pattern of `period` records (0: none). `slow` flags what stands out of the times as they were, `pauses`
-    are the periodic ones. Where noise only adds time it is `shared`.
+    are the periods of those. Where noise only adds time it is `shared`.
     `resolution` is the printing unit over the median.
     """
 
@@ -94,6 +94,12 @@ class Steady(Struct, frozen=True):
         return _steady(logs, np.exp(logs), self.steps, self.kept, (0, self.resolution))
 
     @property
+    def periodic(self) -> Flags:
+        """Flag the slow records that come with a period."""
+        due = [comb.holds(self.steps) for comb in self.pauses]
+        return self.slow & np.logical_or.reduce(due) if due else np.zeros(len(self), dtype=np.bool_)
+
+    @property
     def paused(self) -> Flags:
         """Flag the records that hold a pause."""
         return self.spikes.high(self.logs)
@@ -134,8 +140,6 @@ def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tup
         logs = pattern[1]
         found = _ended(logs, spikes(logs))
     many = float(found.far.mean()) > _MODES
-    high = np.flatnonzero(found.high(logs))
-    regular = combs(steps[high], int(steps[0]), int(steps[-1])) if 3 <= len(high) < _MODES * len(logs) else ()
     return Steady(
         kept=kept,
         seconds=seconds,
@@ -143,7 +147,7 @@ def _steady(logs: Floats, seconds: Floats, steps: Steps, kept: Steps, known: tup
         logs=logs,
         spikes=found,
         slow=slow,
-        pauses=regular,
+        pauses=combs(steps[slow], int(steps[0]), int(steps[-1])),
         period=pattern[0] if pattern is not None else 0,
         multimodal=many,
         shared=_one_sided(logs, found.base),

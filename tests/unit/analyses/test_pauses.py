@@ -69,3 +69,26 @@ def test_a_period_is_found_though_another_pause_falls_between_any_two_of_its_own
     others = np.arange(100, 1001, 100) + np.array([37, 61, 18, 44, 71, 23, 83, 29, 57, 12])
     places = np.sort(np.concatenate([np.arange(100, 1001, 100), others]))
     assert combs(places, 1, 1012)[0].period == 100
+
+
+def test_pauses_of_one_period_may_begin_within_the_run_among_others() -> None:
+    others, begun = [18, 21, 59, 62], [48, 57, 66, 75, 84, 93, 102, 111, 129]
+    (comb,) = combs(np.array(sorted(others + begun)), 2, 129)
+    assert (comb.period, comb.phase, comb.teeth, comb.begin) == (9, 3, 9, 48)
+    assert comb.holds(np.array([39, 48, 49, 57, 120])).tolist() == [False, True, False, True, True]
+
+
+def test_the_fewer_pauses_of_a_period_the_fewer_others_may_be_about_them() -> None:
+    def known(teeth: int, others: list[int]) -> bool:
+        places = {*range(60, 60 + 9 * teeth, 9), *others}
+        return bool(combs(np.array(sorted(places)), 1, 60 + 9 * (teeth - 1)))
+
+    frequent = [20, 33, 64, 71, 80, 85, 91, 98, 103, 110, 116, 120]
+    assert (known(6, []), known(7, [])) == (False, True)
+    assert (known(10, frequent), known(11, frequent)) == (False, True)
+
+
+def test_random_places_have_a_period_once_in_a_thousand() -> None:
+    rng = np.random.default_rng(1)
+    drawn = (np.flatnonzero(rng.random(250) < share) for share in (0.03, 0.06, 0.1, 0.14) for _ in range(100))
+    assert sum(bool(combs(places, 0, 249)) for places in drawn) <= 1

@@ -41,6 +41,16 @@ def test_four_grave_pauses_begin_where_chance_leaves_so_long_a_begin_free_once_i
     assert (None if found is None else found.index) == index
 
 
+@pytest.mark.parametrize(("first", "found"), [(49, (48, 9)), (22, None)])
+def test_regular_pauses_begin_among_others_that_came_before(first: int, found: tuple[int, int] | None) -> None:
+    seconds = 1 + 0.02 * np.sin(np.arange(130) * 1.7)
+    seconds[[14, 17, 20, 58, 61, *range(first - 1, 130, 9)]] = 6.0
+    series = steady(seconds, np.arange(1, 131))
+    assert series is not None
+    stalls = stalls_of(series)
+    assert (None if stalls is None else (stalls.index, stalls.period)) == found
+
+
 def index_of_slow(before: int, slow: Iterable[int], after: int, seconds: float = 2.7) -> int | None:
     """Where a series turned slow that has `before` fast records, then `after` ones of which these are slow."""
     took = 1 + 0.02 * np.sin(np.arange(before + after) * 1.7)
