@@ -14,6 +14,7 @@ from forensics.identity import spoken
 from forensics.knowledge.causes import causes
 from forensics.model import (
     WEIGHTS,
+    Causal,
     Checkpoint,
     Confidence,
     Coverage,
@@ -97,11 +98,11 @@ def lead(report: Report) -> Finding | None:
 
 
 def notes(report: Report) -> list[Finding]:
-    """Remarks on a run without a failure, the most severe and certain first.
+    """Remarks on a run without a failure: the most severe, what may be a cause before its context, the most certain.
 
     Without a verdict, all that is at least likely is part of the answer.
     """
-    ranked = sorted(report.findings, key=lambda f: (-f.severity.rank, -f.confidence.rank))
+    ranked = sorted(report.findings, key=lambda f: (-f.severity.rank, f.causal is Causal.CONTEXT, -f.confidence.rank))
     many = report.verdict.outcome is Outcome.CANNOT_SAY
     return ranked[:1] + [f for f in ranked[1:] if many and f.confidence is not Confidence.LOW]
 

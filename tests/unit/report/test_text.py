@@ -11,10 +11,23 @@ from hypothesis import strategies as st
 
 from forensics.action import Action, Check, Gap, Restart, Setting
 from forensics.knowledge.causes import causes
-from forensics.model import Checkpoint, Evidence, Finding, Locator, Outcome, Recorded, Report, Severity, Shape, Verdict
+from forensics.model import (
+    Causal,
+    Checkpoint,
+    Evidence,
+    Finding,
+    Locator,
+    Outcome,
+    Recorded,
+    Report,
+    Severity,
+    Shape,
+    Verdict,
+)
 from forensics.model import Confidence as Sure
 from forensics.report import _many, markdown, text
 from forensics.report.html import page
+from forensics.report.phrases import notes
 from forensics.report.style import Style
 from forensics.values import replace
 
@@ -203,6 +216,18 @@ def test_nothing_of_a_hostile_input_reaches_the_terminal_raw(hostile: Report) ->
     for style in (Style(), Style(verbose=True)):
         assert not any(CONTROL.search(line) for line in text.render(hostile, style))
     assert not any(CONTROL.search(line) for line in text.render_many([hostile, hostile]))
+
+
+def test_of_equal_remarks_the_one_that_may_be_a_cause_comes_before_its_context(
+    healthy: Report, make_finding: Callable[..., Finding]
+) -> None:
+    info = {"severity": Severity.INFO, "cause": "many_stores"}
+    files = make_finding("HST002", title="2 files hold the same loss", causal=Causal.CONTEXT, **info)
+    slower = make_finding("SLO001", title="a step takes longer", confidence=Sure.MEDIUM, **info)
+    assert notes(replace(healthy, findings=(files, slower))) == [slower]
+    graver = replace(files, severity=Severity.WARNING)
+    assert notes(replace(healthy, findings=(slower, graver))) == [graver]
+    assert notes(replace(healthy, findings=(slower, replace(slower, confidence=Sure.HIGH))))[0].confidence is Sure.HIGH
 
 
 def test_colour_is_only_added_around_the_same_words(failed: Report) -> None:
