@@ -127,7 +127,7 @@ def _documents() -> Iterator[str]:
             yield from (f"    - `{field}`: {_kind(value)}" for field, value in properties.items())
     others = ", ".join(f"`{name}`" for name in sorted(_named() - titles))
     yield from ("", "## Smaller documents", "", f"These have no schema: {others}.")
-    yield "Each is what a command gives with `--format json`: `rule` is that of `explain`, the others name theirs."
+    yield "Each is what a command gives with `--format json`: `rule` comes from `explain`; the others name their command."
     yield ""
 
 
