@@ -35,7 +35,7 @@ from forensics.dialects.learned.families import (
 )
 from forensics.dialects.learned.headers import heads_splits, splits, tables
 from forensics.dialects.learned.masking import NUMBER, Slot, names_a_metric, names_hold, shapes_of, slots
-from forensics.dialects.learned.nameless import nameless, unnamed
+from forensics.dialects.learned.nameless import nameless, rows_alike, unnamed
 from forensics.dialects.learned.roles import counts_batches, last_word, roles_of
 from forensics.dialects.names import canonical, counts, enumerates, is_each_time, is_since_start, measured
 from forensics.dialects.spec import Dialect, Line
@@ -131,10 +131,7 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = (), *, beside: boo
     found = [*_families(groups, ranks, repeats, titles, excerpt=excerpt), *(family for family, _ in under_headers)]
     found = found[:_MAX_FAMILIES]
     found = _evaluations_first(found, beside=beside)
-    for guess in (nameless, unnamed):
-        found = found if any(family.is_metric for family in found) else [*found, *guess(lines)]
-    if not any(map(_tells_a_loss, found)):
-        found = [*unnamed(lines, of_splits=True), *found]
+    found = _with_nameless(found, lines)
     if not any(family.is_metric for family in found):
         return None
     shown = _with_lone_time(found)
@@ -147,6 +144,18 @@ def learn(lines: Sequence[str], ranks: Sequence[int | None] = (), *, beside: boo
         finish=partial(finish, ahead=[at for at, family in enumerate(shown) if family.is_ahead]),
         doc=__doc__ or "",
     )
+
+
+def _with_nameless(found: list[Family], lines: Sequence[str]) -> list[Family]:
+    """Add the families of lines without a name where no other one is of metrics, or none tells a loss."""
+    if not any(family.is_metric for family in found):
+        found = [*found, *nameless(lines)]
+    if any(map(_tells_a_loss, found)) and any(family.is_metric for family in found):
+        return found
+    rows = rows_alike(lines)
+    if not any(family.is_metric for family in found):
+        found = [*found, *unnamed(rows)]
+    return found if any(map(_tells_a_loss, found)) else [*unnamed(rows, of_splits=True), *found]
 
 
 def _tells_a_loss(family: Family) -> bool:
@@ -345,13 +354,14 @@ def _grouped(lines: Iterable[tuple[int, str]], shapes: Sequence[str]) -> _Groups
     for at, line in lines:
         if len(line) > _MAX_CHARS:
             continue
-        signature = signatures.get(shape := shapes[at])
+        signature, row = signatures.get(shape := shapes[at]), None
         if signature is None:
-            signature = _read(line, slots(line, shape))
+            row = slots(line, shape)
+            signature = _read(line, row)
             if names_hold(shape) and "%|" not in line:  # the label of a bar may say by its digits what it counts
                 signatures[shape] = signature
         if signature:
-            groups.setdefault(signature, []).append((at, slots(line, shape)))
+            groups.setdefault(signature, []).append((at, slots(line, shape) if row is None else row))
     return groups
 
 

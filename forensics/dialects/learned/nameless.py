@@ -22,6 +22,8 @@ from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.stats.spread import median_of
 
+#: The texts before the numbers of alike lines, and the numbers of each.
+Rows = dict[tuple[str, ...], list[tuple[Slot, ...]]]
 #: Fewer lines enumerate something.
 _LEAST_LINES = 12
 _LEAST_WIDTH, _MOST_WIDTH = 2, 4
@@ -71,18 +73,23 @@ def nameless(lines: Sequence[str]) -> Iterator[Family]:
                 yield _family(columns, between)
 
 
-def unnamed(lines: Sequence[str], *, of_splits: bool = False) -> Iterator[Family]:
+def rows_alike(lines: Sequence[str]) -> Rows:
+    """Give the numbers of lines alike but for these, by the texts before each."""
+    rows: Rows = {}
+    for line, shape in zip(lines, shapes_of(lines), strict=True):
+        row = slots(line, shape) if len(line) <= _MOST_CHARS else ()
+        if _LEAST_WIDTH <= len(row) <= _MOST_WIDTH and {slot.unit for slot in row} <= {"", "%"}:
+            rows.setdefault(tuple(_BLANKS.sub(" ", slot.before) for slot in row), []).append(row)
+    return rows
+
+
+def unnamed(rows: Rows, *, of_splits: bool = False) -> Iterator[Family]:
     """Families of lines alike but for their numbers, where no name tells the loss: `[40] 3.21`, `40 | train | 3.21 |`.
 
     What counts stands first, behind its epoch perhaps, and what becomes half as large, up and down, or is lost for
     good, stands next; behind the share of the plan that a counter has reached, it may stay, too. `of_splits`: only
     lines that begin with the name of their data, `train 050 2.18 21.3`.
     """
-    rows: dict[tuple[str, ...], list[tuple[Slot, ...]]] = {}
-    for line, shape in zip(lines, shapes_of(lines), strict=True):
-        row = slots(line, shape) if len(line) <= _MOST_CHARS else ()
-        if _LEAST_WIDTH <= len(row) <= _MOST_WIDTH and {slot.unit for slot in row} <= {"", "%"}:
-            rows.setdefault(tuple(_BLANKS.sub(" ", slot.before) for slot in row), []).append(row)
     for texts, found in rows.items():
         columns = [Column("", cells, (), place=at) for at, cells in enumerate(zip(*found, strict=True))]
         if len(found) > _LEAST_LINES and (not of_splits or stands_for("names_a_split_only", found[0][0].key)):

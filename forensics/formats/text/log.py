@@ -45,7 +45,7 @@ _GLOBS = (
 
 @ingester(
     "text_log",
-    version=14,
+    version=15,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
     slicing="forensics.formats.text.slices",

@@ -86,11 +86,12 @@ def choose(
     known = sniff.active(dialects, sample)
     found = _read(known, sample, calendar) if known else {}
     has_loss = bool(found) and sniff.has_loss(_names(found))
+    kept = ~sample.str.contains(words_for("frame_of_a_traceback")).fill_null(value=False)
     if has_loss:
         claimed = {line for rows in found.values() if "line" in rows.columns for line in rows["line"].to_list()}
         free = ~pl.Series(range(len(sample)), dtype=pl.Int64).is_in(list(claimed))
-        kept = free & sample.str.contains(words_for("line_of_evaluation")).fill_null(value=False)
-        sample, ranks = sample.filter(kept), None if ranks is None else ranks.filter(kept)
+        kept &= free & sample.str.contains(words_for("line_of_evaluation")).fill_null(value=False)
+    sample, ranks = sample.filter(kept), None if ranks is None else ranks.filter(kept)
     who = [] if ranks is None else ranks.head(_LEARN_LINES).to_list()
     learned = learn(sample.head(_LEARN_LINES).to_list(), who, beside=has_loss) if len(sample) else None
     if learned is not None and has_loss:

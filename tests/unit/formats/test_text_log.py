@@ -11,6 +11,7 @@ import pytest
 
 from forensics.errors import NotMine
 from forensics.formats.text import log as text_log
+from forensics.formats.text import sample
 from forensics.io.blocks import Block
 from forensics.io.discover import attempt_of, rank_of
 from forensics.io.reading import opened_bytes
@@ -112,6 +113,15 @@ def test_other_numbers_beside_the_lines_of_a_trainer_are_not_learned() -> None:
 def test_prose_and_program_text_give_no_metrics() -> None:
     text = "loss = criterion(x)\nthe loss is 3 times\n" * 40 + "def loss(step: int = 3):\n    return 0.5\n" * 40
     assert read(text).table("metrics").height == 0
+
+
+def test_frames_of_tracebacks_are_no_lines_to_learn_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(sample, "learn", lambda lines, *_, **__: asked.extend(lines))
+    frame = '  File "/srv/env4/site-packages/pkg7/loop3.py", line 31, in step_2'
+    read(f"Traceback (most recent call last):\n{frame}\n    return next(batch_3)\nValueError: batch 3")
+    assert frame not in asked
+    assert asked[-2:] == ["    return next(batch_3)", "ValueError: batch 3"]
 
 
 def test_errors_tracebacks_and_the_last_line_become_events() -> None:
