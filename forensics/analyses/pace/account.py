@@ -54,7 +54,9 @@ class Gravity(Struct, frozen=True):
     such a length do on either side: of 134 jobs without a slowdown, cut off after every fourth record, four were called
     slow at 3 and none at 4. Or the rise is half as `far`, to `high` times, at `sure` deviations over `few` records: of
     188 cuts of slow jobs with 5 to 19 slow records, 95 are found with both and 59 with the first; the highest of the
-    134 has 2.3 times at 7.4 deviations, 1.2 times what its stretches do.
+    134 has 2.3 times at 7.4 deviations, 1.2 times what its stretches do. Where the fastest tenth is slower by `grave`,
+    too, the rise is `near` times that: of 12 slow jobs cut after every fourth record four are found instead of two, of
+    170 others one more, whose machine was slow for a while.
 
     A grave loss costs `lost_s` seconds in all: in three healthy jobs of a busy machine, steps that took up to three
     times as long cost 1.1 to 2.6 s.
@@ -64,6 +66,7 @@ class Gravity(Struct, frozen=True):
     mild: float = 1.1
     short: float = 1.5
     far: float = 4.0
+    near: float = 3.0
     few: int = 8
     high: float = 2.0
     sure: float = 8.0
@@ -75,9 +78,9 @@ class Gravity(Struct, frozen=True):
 class Pauses(Struct, frozen=True):
     """The cost of single slow records, as shares of the whole time.
 
-    `share` counts those with a period, `saving` and `evaluating` what stands out where the run saved or evaluated;
-    `steps` is how many usual steps a save takes, `saving_s` the seconds that all of them cost. `records` are their
-    positions in the clock, `combs` their periods, `saves` the positions at saves.
+    `share` counts those with a period, `saving` and `evaluating` the extra time where the run saved or
+    evaluated; `steps` is how many usual steps a save takes, `saving_s` the seconds that all of them cost. `records` are
+    their positions in the clock, `combs` their periods, `saves` the positions at saves.
     """
 
     share: float
@@ -219,7 +222,12 @@ def _is_sure(series: Steady, change: Change, count: int, cfg: Gravity) -> bool:
     if change.form in _IN_PAUSES and count >= cfg.few and count * (change.ratio - 1) >= cfg.few * (cfg.high - 1):
         return True
     high = count >= cfg.few and change.ratio >= cfg.high and change.z >= cfg.sure
-    return (change.ratio >= cfg.short and far >= cfg.far) or (high and far >= cfg.far / 2)
+    all_slower = count >= cfg.few and min(change.ratio, _fastest(series, change)) >= cfg.grave
+    return (
+        (change.ratio >= cfg.short and far >= cfg.far)
+        or (high and far >= cfg.far / 2)
+        or (all_slower and far >= cfg.near)
+    )
 
 
 def stands_out(series: Steady, change: Change) -> float:
@@ -274,7 +282,7 @@ def gravest(run: Run, cfg: Gravity, *forms: Form) -> tuple[Paced, Change] | None
 @derived
 def pauses_of(run: Run) -> tuple[tuple[Clock, Pauses], ...]:
     """Give the cost of pauses on each clock of seconds per step, token or sample."""
-    known = {id(one.clock): one.steady for one in paced(run)}  # the clocks live as long as the run
+    known = {id(one.clock): one for one in paced(run)}  # the clocks live as long as the run
     written = trainers_by_source(run)
     alone = {source for source, by in written.items() if any(one.times_one_step for one in by)}
     return tuple(
@@ -285,8 +293,8 @@ def pauses_of(run: Run) -> tuple[tuple[Clock, Pauses], ...]:
     )
 
 
-def _pauses_of(clock: Clock, known: Steady | None, *, of_one: bool) -> Pauses | None:
-    series = known if known is not None else steady(clock.seconds, clock.steps, clock.quantum)
+def _pauses_of(clock: Clock, known: Paced | None, *, of_one: bool) -> Pauses | None:
+    series = known.steady if known is not None else steady(clock.seconds, clock.steps, clock.quantum)
     if series is None:
         return None
     passed = clock.rows["passed"]
@@ -296,7 +304,10 @@ def _pauses_of(clock: Clock, known: Steady | None, *, of_one: bool) -> Pauses | 
     if of_one:  # the time of the other steps since the record before is not in it
         over = over / passed
         whole = float((np.exp(series.spikes.base) * passed).sum() + over.sum())
-    flags = series.periodic
+    change = known.change if known is not None else None
+    is_told = change is not None and change.form in _IN_PAUSES  # then pauses that begin are that change
+    periods = tuple(comb for comb in series.pauses if not (is_told and comb.begun))
+    flags = series.periodic(periods)
     saves, evaluates = (clock.rows[name].to_numpy()[series.kept] for name in ("saved", "evaluated"))
     saving, at_saves = _beside(over, saves)
     evaluating, alone = _beside(over, evaluates & ~saves)
@@ -310,7 +321,7 @@ def _pauses_of(clock: Clock, known: Steady | None, *, of_one: bool) -> Pauses | 
         steps=saving / max(1, len(at_saves)) / usual_s,
         saving_s=saving,
         records=series.kept[flags],
-        combs=series.pauses,
+        combs=periods,
         saves=series.kept[at_saves],
     )
 

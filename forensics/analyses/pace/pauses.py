@@ -20,6 +20,8 @@ _WINDOW = 21  # odd; a centred median keeps an edge of a step where it is
 _SIGMAS, _LEAST = 4.0, log(1.25)
 _WARM_LEAST, _WARM_SHARE, _WARM_MOST = log(1.15), 0.2, 200
 _TEETH, _TEETH_SHARE, _CHANCE = 3, 0.75, log(1e-3)
+#: Periods without a pause before the first one: then the pauses began.
+QUIET = 2.5
 _CANDIDATES, _COMBS, _SPAN = 400, 3, 2_000_000
 _NEIGHBOURS = 7  # whose lower quartile is the floor of a series
 _PIECE = 1 << 16  # windows that are looked at together, as they are copied
@@ -41,7 +43,7 @@ class Spikes(Struct, frozen=True):
 class Comb(Struct, frozen=True):
     """Pauses at steps `phase + k * period` from step `begin` on, and how many there were.
 
-    `chance` is the logarithm of the most that random places reach by chance.
+    `chance` is the logarithm of the most that random places reach by chance; `begun`: periods without a pause precede.
     """
 
     period: int
@@ -49,6 +51,7 @@ class Comb(Struct, frozen=True):
     teeth: int
     begin: int
     chance: float
+    begun: bool
 
     def holds(self, steps: Steps) -> Flags:
         """Flag the steps at which a pause of this period is due."""
@@ -121,7 +124,9 @@ def _combs_of(places: Steps, first: int, last: int) -> Iterator[tuple[float, Com
         tried = log(len(periods) * period) + (log(len(begins)) if top else 0.0)
         chance = tried + _chance(int(teeth[top]), int(due[top]), float(shares[top])) if enough[top] else 0.0
         if chance < _CHANCE:
-            comb = Comb(period, phase, int(teeth[top]), int(begins[top]), float(chance))
+            comb = Comb(
+                period, phase, int(teeth[top]), int(begins[top]), float(chance), begins[top] - first > QUIET * period
+            )
             yield round(float(teeth[top] - shares[top] * due[top]), 9), comb
 
 

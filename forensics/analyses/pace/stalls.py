@@ -8,14 +8,14 @@ import numpy as np
 from msgspec import Struct
 
 from forensics.analyses.pace.edges import likelihood
-from forensics.analyses.pace.pauses import Flags, Steps, over_floor
+from forensics.analyses.pace.pauses import QUIET, Flags, Steps, over_floor
 from forensics.analyses.pace.steady import Steady
 from forensics.stats.spread import Floats, median_of
 
 _FEWEST = 8  # starts of slow runs below which their rate has no change
 _LEAST_LR = 28.0  # twice the log-likelihood ratio that a change of the rate must pass (1 in 10^6 by chance and scan)
 _FEWEST_BEGUN, _MOST = 4, 12  # pauses that can be no chance, and the most heights that are tried
-_QUIET, _STANDS = 2.5, log(1.25)  # periods without a pause before the first one: then the pauses began
+_STANDS = log(1.25)
 #: Three quarters of the distances must be even, to a tenth or a record; shorter ones than four steps are everywhere.
 _UNEVEN, _EVEN_SHARE, _SHORTEST = 0.1, 0.75, 4
 #: Chance that so many pauses leave so long a begin free: what adds half a step's time is a loss wherever it began, so
@@ -99,9 +99,7 @@ def _begun(series: Steady, over: Floats, least_added: float) -> Stalls | None:
 def _begun_regular(series: Steady, over: Floats, least_added: float) -> Stalls | None:
     """The pauses of the surest period that begins within the series, whatever other pauses there are."""
     steps = series.steps
-    begun = [
-        comb for comb in series.pauses if comb.period >= _SHORTEST and comb.begin - steps[0] > _QUIET * comb.period
-    ]
+    begun = [comb for comb in series.pauses if comb.begun and comb.period >= _SHORTEST]
     if not begun:
         return None
     surest = min(begun, key=lambda comb: comb.chance)
@@ -128,7 +126,7 @@ def _period(series: Steady, over: Floats, places: Steps) -> int:
     near = max(median_of(np.diff(series.steps)), _UNEVEN * period)
     if period < _SHORTEST or len(gaps) < _FEWEST_BEGUN or np.mean(np.abs(gaps - period) <= near) < _EVEN_SHARE:
         return 0
-    quiet = int(teeth[0]) - int(series.steps[0]) > _QUIET * period
+    quiet = int(teeth[0]) - int(series.steps[0]) > QUIET * period
     tall = over[: places[0]] > max(_STANDS, median_of(over[places]) / 2)
     return period if quiet and not tall.any() else 0
 

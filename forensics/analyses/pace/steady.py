@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import floor, log, log10
 from typing import TypeVar
 
@@ -93,10 +94,9 @@ class Steady(Struct, frozen=True):
         logs = self.logs - self.spikes.base + self.spikes.base.mean()
         return _steady(logs, np.exp(logs), self.steps, self.kept, (0, self.resolution))
 
-    @property
-    def periodic(self) -> Flags:
-        """Flag the slow records that come with a period."""
-        due = [comb.holds(self.steps) for comb in self.pauses]
+    def periodic(self, periods: Sequence[Comb]) -> Flags:
+        """Flag the slow records that come with one of these periods."""
+        due = [comb.holds(self.steps) for comb in periods]
         return self.slow & np.logical_or.reduce(due) if due else np.zeros(len(self), dtype=np.bool_)
 
     @property

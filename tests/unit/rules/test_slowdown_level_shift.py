@@ -451,6 +451,22 @@ def test_of_a_level_that_stands_less_far_out_the_fastest_records_decide() -> Non
     assert [tier(z, third) for z in (6.0, 4.5)] == ["grave", "note"]
 
 
+@pytest.mark.parametrize(
+    ("after_s", "noise", "seed", "tier_of_it"),
+    [(1.35, 0.1, 63, "note"), (1.42, 0.11, 63, "grave"), (1.32, 0.08, 66, "note"), (1.32, 0.08, 64, "grave")],
+    ids=["2.96 times as far", "3.13 times as far", "by 1.297", "by 1.355"],
+)
+def test_a_few_records_that_are_all_slower_by_a_third_need_three_times_what_stretches_do(
+    after_s: float, noise: float, seed: int, tier_of_it: str
+) -> None:
+    assert tier(9.0, noisy(36, 1.0, seed, noise) + noisy(13, after_s, seed + 100, noise)) == tier_of_it
+
+
+@pytest.mark.parametrize(("records", "tier_of_it"), [(7, "note"), (8, "grave")])
+def test_eight_records_are_the_fewest_that_are_all_slower(records: int, tier_of_it: str) -> None:
+    assert tier(9.0, noisy(36, 1.0, 61, 0.02) + noisy(records, 1.4, 161, 0.02)) == tier_of_it
+
+
 @pytest.mark.parametrize(("after_s", "tier_of_it"), [(0.148, "mild"), (0.153, "grave")])
 def test_a_loss_of_three_seconds_in_all_is_grave(after_s: float, tier_of_it: str) -> None:
     assert tier(9.0, [0.1] * 60 + [after_s] * 60) == tier_of_it
