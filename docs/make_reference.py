@@ -127,7 +127,7 @@ def _documents() -> Iterator[str]:
             yield from (f"    - `{field}`: {_kind(value)}" for field, value in properties.items())
     others = ", ".join(f"`{name}`" for name in sorted(_named() - titles))
     yield from ("", "## Smaller documents", "", f"These have no schema: {others}.")
-    yield "Each is what a command gives with `--format json`: `rule` comes from `explain`; the others name their command."
+    yield "Each is printed by a command with `--format json`: `rule` by `explain`; the others name their command."
     yield ""
 
 
