@@ -78,7 +78,7 @@ def confidence_of(one: Paced, change: Change) -> Confidence:
 def measured(one: Paced, change: Change) -> str:
     """Say what the change cost, how many records there are, how noisy they are, and what was set aside."""
     series, paused = one.steady, int(one.steady.paused.sum())
-    pauses = ", ".join(f"every {p.period} steps" for p in series.pauses)
+    pauses = ", ".join(f"every {period} steps" for period in dict.fromkeys(p.period for p in series.pauses))
     counted = ((series.warmup, "warm-up record"), (paused, "pause"))
     aside = " and ".join(f"{count} {noun}{'s' * (count > 1)}" for count, noun in counted if count)
     return (
