@@ -124,9 +124,8 @@ def _combs_of(places: Steps, first: int, last: int) -> Iterator[tuple[float, Com
         tried = log(len(periods) * period) + (log(len(begins)) if top else 0.0)
         chance = tried + _chance(int(teeth[top]), int(due[top]), float(shares[top])) if enough[top] else 0.0
         if chance < _CHANCE:
-            comb = Comb(
-                period, phase, int(teeth[top]), int(begins[top]), float(chance), begins[top] - first > QUIET * period
-            )
+            begin = int(begins[top])
+            comb = Comb(period, phase, int(teeth[top]), begin, chance, begin - first > QUIET * period)
             yield round(float(teeth[top] - shares[top] * due[top]), 9), comb
 
 
@@ -134,13 +133,6 @@ def _chance(hits: int, trials: int, share: float) -> float:
     """Bound the logarithm of the chance of so many hits or more, where each trial hits with `share` (Chernoff 1952)."""
     missed = (trials - hits) * log((1 - hits / trials) / (1 - share)) if hits < trials else 0.0
     return -hits * log(hits / trials / share) - missed
-
-
-def _chance(hits: Steps, trials: Steps, share: Floats) -> Floats:
-    """Bound the logarithm of the chance of so many hits or more, where each trial hits with `share` (Chernoff 1952)."""
-    part = hits / trials
-    missed = np.where(part < 1, (1 - part) * np.log(np.maximum(1 - part, 1e-300) / np.maximum(1 - share, 1e-300)), 0.0)
-    return -trials * (part * np.log(part / np.maximum(share, 1e-300)) + missed)
 
 
 def _periods(places: Steps, first: int, span: int) -> list[int]:
