@@ -102,7 +102,11 @@ def notes(report: Report) -> list[Finding]:
 
     Without a verdict, all that is at least likely is part of the answer.
     """
-    ranked = sorted(report.findings, key=lambda f: (-f.severity.rank, f.causal is Causal.CONTEXT, -f.confidence.rank))
+    def order(f: Finding) -> tuple[int, bool, int]:
+        may_be_cause = f.causal is not Causal.CONTEXT and f.confidence is not Confidence.LOW
+        return -f.severity.rank, not may_be_cause, -f.confidence.rank
+
+    ranked = sorted(report.findings, key=order)
     many = report.verdict.outcome is Outcome.CANNOT_SAY
     return ranked[:1] + [f for f in ranked[1:] if many and f.confidence is not Confidence.LOW]
 

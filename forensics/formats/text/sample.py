@@ -86,14 +86,15 @@ def choose(
     known = sniff.active(dialects, sample)
     found = _read(known, sample, calendar) if known else {}
     has_loss = bool(found) and sniff.has_loss(_names(found))
-    kept = ~sample.str.contains(words_for("frame_of_a_traceback")).fill_null(value=False)
     if has_loss:
         claimed = {line for rows in found.values() if "line" in rows.columns for line in rows["line"].to_list()}
         free = ~pl.Series(range(len(sample)), dtype=pl.Int64).is_in(list(claimed))
-        kept &= free & sample.str.contains(words_for("line_of_evaluation")).fill_null(value=False)
-    sample, ranks = sample.filter(kept), None if ranks is None else ranks.filter(kept)
+        kept = free & sample.str.contains(words_for("line_of_evaluation")).fill_null(value=False)
+        sample, ranks = sample.filter(kept), None if ranks is None else ranks.filter(kept)
+    lines, frame = sample.head(_LEARN_LINES).to_list(), words_for("frame_of_a_traceback")
+    own = [at for at, line in enumerate(lines) if '", line ' not in line or not re.search(frame, line)]
     who = [] if ranks is None else ranks.head(_LEARN_LINES).to_list()
-    learned = learn(sample.head(_LEARN_LINES).to_list(), who, beside=has_loss) if len(sample) else None
+    learned = learn([lines[at] for at in own], [who[at] for at in own] if who else (), beside=has_loss) if own else None
     if learned is not None and has_loss:
         learned = _of_evaluations(learned)
     return [*known, learned] if learned is not None else known
