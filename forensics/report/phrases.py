@@ -102,6 +102,7 @@ def notes(report: Report) -> list[Finding]:
 
     Without a verdict, all that is at least likely is part of the answer.
     """
+
     def order(f: Finding) -> tuple[int, bool, int]:
         may_be_cause = f.causal is not Causal.CONTEXT and f.confidence is not Confidence.LOW
         return -f.severity.rank, not may_be_cause, -f.confidence.rank
