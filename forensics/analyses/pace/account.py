@@ -305,8 +305,8 @@ def _pauses_of(clock: Clock, known: Paced | None, *, of_one: bool) -> Pauses | N
         over = over / passed
         whole = float((np.exp(series.spikes.base) * passed).sum() + over.sum())
     change = known.change if known is not None else None
-    is_told = change is not None and change.form in _IN_PAUSES  # then pauses that begin are that change
-    periods = tuple(comb for comb in series.pauses if not (is_told and comb.begun))
+    reported = change is not None and change.form in _IN_PAUSES  # then pauses that begin are that change
+    periods = tuple(comb for comb in series.pauses if not (reported and comb.begun))
     flags = series.periodic(periods)
     saves, evaluates = (clock.rows[name].to_numpy()[series.kept] for name in ("saved", "evaluated"))
     saving, at_saves = _beside(over, saves)

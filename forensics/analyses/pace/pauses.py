@@ -43,7 +43,7 @@ class Spikes(Struct, frozen=True):
 class Comb(Struct, frozen=True):
     """Pauses at steps `phase + k * period` from step `begin` on, and how many there were.
 
-    `chance` is the logarithm of the most that random places reach by chance; `begun`: periods without a pause precede.
+    `chance` bounds the logarithm of the chance that random places have as many; `begun`: some periods before are free.
     """
 
     period: int
@@ -96,7 +96,7 @@ def combs(places: Steps, first: int, last: int) -> tuple[Comb, ...]:
     of periods, phases and begins that were tried, below 0.001.
     """
     found: list[Comb] = []
-    rest = places.astype(np.int64)
+    rest = places[(places >= first) & (places <= last)].astype(np.int64)
     while len(found) < _COMBS and len(rest) >= _TEETH:
         best = max(_combs_of(rest, first, last), key=lambda pair: (pair[0], pair[1].period), default=None)
         if best is None:
@@ -116,7 +116,7 @@ def _combs_of(places: Steps, first: int, last: int) -> Iterator[tuple[float, Com
         own = places[places % period == phase]
         begins = np.append(first + (phase - first) % period, own[: 1 - _TEETH])
         teeth = np.append(len(own), np.arange(len(own), _TEETH - 1, -1))
-        due = ((last - begins) // period + 1).clip(min=1)
+        due = (last - begins) // period + 1
         shares = (len(places) - np.searchsorted(places, begins)) / (last - begins + 1)
         enough = (shares < teeth / due) & (teeth >= _TEETH_SHARE * (due - (begins == begins[0])))
         fits = likelihood(teeth, due) + likelihood(len(places) - teeth, span - due)

@@ -15,7 +15,7 @@ from forensics.stats.spread import Floats, median_of
 _FEWEST = 8  # starts of slow runs below which their rate has no change
 _LEAST_LR = 28.0  # twice the log-likelihood ratio that a change of the rate must pass (1 in 10^6 by chance and scan)
 _FEWEST_BEGUN, _MOST = 4, 12  # pauses that can be no chance, and the most heights that are tried
-_STANDS = log(1.25)
+_STANDS = log(1.25)  # a record that is above the lower quartile of its neighbours by so much holds a pause
 #: Three quarters of the distances must be even, to a tenth or a record; shorter ones than four steps are everywhere.
 _UNEVEN, _EVEN_SHARE, _SHORTEST = 0.1, 0.75, 4
 #: Chance that so many pauses leave so long a begin free: what adds half a step's time is a loss wherever it began, so

@@ -73,7 +73,6 @@ def words_of(exception: str, message: str, more: str = "") -> str:
 
 def _first_row(said: str, frames: Sequence[str], *, alone: bool, kinds: Sequence[str] = ()) -> ErrorLine | None:
     rows = (row for row in raised() if row.alone <= alone and (not kinds or row.kind in kinds))
-    rows = (row for row in rows if not row.needles or any(needle in said for needle in row.needles))
     rows = (row for row in rows if row.compiled.search(said))
     return next((row for row in rows if not row.frames or _raised_there(row, frames)), None)
 

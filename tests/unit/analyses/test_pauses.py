@@ -88,6 +88,23 @@ def test_the_fewer_pauses_of_a_period_the_fewer_others_may_be_about_them() -> No
     assert (known(10, frequent), known(11, frequent)) == (False, True)
 
 
+@pytest.mark.parametrize(("begin", "begun"), [(23, False), (24, True)])
+def test_pauses_begin_where_two_and_a_half_periods_are_free_of_them(begin: int, *, begun: bool) -> None:
+    (comb,) = combs(np.arange(begin, 130, 9), 1, 129)
+    assert (comb.begin, comb.begun) == (begin, begun)
+
+
+@pytest.mark.parametrize(("kept", "is_one"), [("1110" * 3, True), ("1111100" * 2, False)])
+def test_pauses_that_begin_late_are_three_quarters_of_those_due_from_then_on(kept: str, *, is_one: bool) -> None:
+    places = [100 + 20 * at for at, one in enumerate(kept) if one == "1"]
+    last = 100 + 20 * (len(kept) - 1)
+    assert (20 in {comb.period for comb in combs(np.array(places), 1, last)}) is is_one
+
+
+def test_places_outside_of_the_steps_are_no_pauses() -> None:
+    assert combs(np.array([500, 1500, 2500, 3001]), 1, 3000) == combs(np.array([500, 1500, 2500]), 1, 3000)
+
+
 def test_random_places_have_a_period_once_in_a_thousand() -> None:
     rng = np.random.default_rng(1)
     drawn = (np.flatnonzero(rng.random(250) < share) for share in (0.03, 0.06, 0.1, 0.14) for _ in range(100))

@@ -462,6 +462,13 @@ def test_a_few_records_that_are_all_slower_by_a_third_need_three_times_what_stre
     assert tier(9.0, noisy(36, 1.0, seed, noise) + noisy(13, after_s, seed + 100, noise)) == tier_of_it
 
 
+@pytest.mark.parametrize(("fast_s", "tier_of_it"), [(1.2, "note"), (1.4, "grave")])
+def test_a_few_records_of_which_some_are_hardly_slower_are_not_all_slower(fast_s: float, tier_of_it: str) -> None:
+    slow, fast = noisy(15, 1.45, 161, 0.03), noisy(15, fast_s, 261, 0.02)
+    late = [fast[at] if at % 4 == 3 else slow[at] for at in range(15)]
+    assert tier(9.0, noisy(36, 1.0, 61, 0.03) + late) == tier_of_it
+
+
 @pytest.mark.parametrize(("records", "tier_of_it"), [(7, "note"), (8, "grave")])
 def test_eight_records_are_the_fewest_that_are_all_slower(records: int, tier_of_it: str) -> None:
     assert tier(9.0, noisy(36, 1.0, 61, 0.02) + noisy(records, 1.4, 161, 0.02)) == tier_of_it
