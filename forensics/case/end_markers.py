@@ -20,7 +20,7 @@ from forensics.store.run import Run, derived
 #: Rows printed after a success marker that still belong to it (a last evaluation, a summary).
 _TRAILING_STEPS = 3
 #: A log's last exception may be followed by the rest of its message, and by a launcher's closing words.
-_CLOSING_LINES = 6
+CLOSING_LINES = 6
 #: A rank that logs this many later steps has survived its error; fewer may be output that was still in a buffer.
 SURVIVED_STEPS = 3
 #: What records of one step have in common between which nothing else is printed: those of a text log differ in lines.
@@ -185,4 +185,4 @@ def last_lines(run: Run) -> dict[str, int]:
 
 def ends_the_log(source: str, line: int | None, last: Mapping[str, int]) -> bool:
     """Whether a line is among the last of its log."""
-    return line is not None and source in last and last[source] - line <= _CLOSING_LINES
+    return line is not None and source in last and last[source] - line <= CLOSING_LINES

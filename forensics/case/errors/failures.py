@@ -8,10 +8,11 @@ later process got over what ended an earlier one is for the attempts to say.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import polars as pl
 
-from forensics.case.end_markers import SURVIVED_STEPS, Mark, Marks, ends_the_log, last_lines, marks_of
+from forensics.case.end_markers import CLOSING_LINES, SURVIVED_STEPS, Mark, Marks, ends_the_log, last_lines, marks_of
 from forensics.case.endings import ending
 from forensics.case.errors._failure import Failure
 from forensics.case.errors.exits import exits
@@ -69,7 +70,10 @@ def failures(run: Run) -> tuple[Failure, ...]:
         if of_another_day or tried.is_over(failure.source, line=failure.line, byte=failure.byte, t_ns=failure.t_ns):
             return "earlier"
         prints_on = last.get(failure.source, failure.at) > failure.at
-        if failure.weight == Weight.STOP and _left_behind(failure, tried, end, reached=reached and prints_on):
+        left_behind = _left_behind(failure, tried, end, reached=reached and prints_on) or _stopped_in_turn(
+            failure, found, end
+        )
+        if failure.weight == Weight.STOP and left_behind:
             return "earlier"
         goes_on = not ends_the_log(failure.source, failure.line, last)
         return _cleared(
@@ -126,6 +130,16 @@ def _left_behind(failure: Failure, tried: Attempts, end: Marks, *, reached: bool
     later |= failure.code in telling("requeued")
     finished = reached or (later and tried.judged.ended)
     return finished and tried.judged.number > 0 and failure.source not in tried.cuts
+
+
+def _stopped_in_turn(stop: Failure, found: Sequence[Failure], end: Marks) -> bool:
+    """Whether a log tells of several stops, each lines behind the one before, and later on that training finished.
+
+    One process is stopped once and prints little after it: the last of several that wrote one log finished.
+    """
+    own = sorted(f.line for f in found if f.source == stop.source and f.weight == Weight.STOP and f.line is not None)
+    last = max((m.line for m in end.successes if m.source == stop.source and m.line is not None), default=0)
+    return len(own) > 1 and all(b - a > CLOSING_LINES for a, b in pairwise((*own, last)))
 
 
 def _taken_back(run: Run, found: Iterable[Failure]) -> dict[tuple[str, str], int]:

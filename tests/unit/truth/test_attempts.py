@@ -164,3 +164,18 @@ def test_a_stop_before_the_last_records_of_a_table_of_unix_times_is_over(
     files = {"curve.csv": ["batch,huber_loss,seconds", *rows], "out.a.txt": [f"{stop}, shutting down workers"]}
     os.utime(write(tmp_path / "run", files) / "out.a.txt", (begin, begin))
     assert triage(tmp_path / "run", figures=False).verdict.shape is shape
+
+
+@pytest.mark.parametrize(
+    ("stops", "closing", "is_over"),
+    [((20, 40), 30, True), ((20, 40), 2, False), ((40,), 30, False), ((38, 40), 30, False)],
+    ids=["each lines behind the other", "the last just before the end", "a single one", "two at once"],
+)
+def test_a_log_that_tells_of_several_stops_in_turn_is_of_several_processes(
+    stops: tuple[int, ...], closing: int, is_over: bool, tmp_path: Path
+) -> None:
+    out = [f"part {at} saved" + "\nSIGUSR1 received, requeue" * (at in stops) for at in range(41 + closing)]
+    csv = ["epoch,loss", *(f"{at},{2 / (at + 1):.4f}" for at in range(60))]
+    files = {"out.txt": [*out, "training complete"], "log.csv": csv}
+    verdict = judged(tmp_path, files).verdict
+    assert shape(verdict) == ((Outcome.HEALTHY, None) if is_over else (Outcome.FAILED, Shape.STOPPED))
