@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from forensics.analyses.pace.account import COARSE, Gravity, Paced, gravest, paced, tier_of
 from forensics.analyses.pace.change import Change
+from forensics.analyses.pace.gaps import Gap, longest_gap
 from forensics.analyses.pace.parts import Rise, data_rise
 from forensics.analyses.traces.gpu_clocks import SAME_ONSET_NS
 from forensics.case.endings import ending
@@ -176,7 +177,8 @@ def _throttled(run: Run, t_ns: int | None) -> Finding | None:
 class Temporary(Struct, frozen=True):
     """Thresholds of SLO002: a warning cost `lost` of the time and is `mild` at least.
 
-    It stands `z` deviations out, or its records rank above the others by blocks.
+    It stands `z` deviations out, or its records rank above the others by blocks. A gap in which nothing was logged is
+    one, too, where it cost as much.
     """
 
     lost: float = 0.02
@@ -184,9 +186,18 @@ class Temporary(Struct, frozen=True):
     z: float = 8.0
 
 
-@rule("SLO002 temporary-slowdown", "metrics checkpoints progress spans", cause="temporary_slowdown", causal="context")
+@rule(
+    "SLO002 temporary-slowdown",
+    "metrics checkpoints progress spans events",
+    cause="temporary_slowdown",
+    causal="context",
+)
 def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
-    """Find the slow stretch that ended and cost most of the time."""
+    """Find the slow stretch that ended and cost most of the time, or the gap in which nothing was logged."""
+    gap = longest_gap(run)
+    if gap is not None and gap.share >= cfg.lost:
+        yield _stood_still(gap)
+        return
     found = [(p, p.change) for p in paced(run) if p.change is not None and p.change.kind == "transient"]
     if not found:
         return
@@ -201,6 +212,22 @@ def temporary_slowdown(run: Run, cfg: Temporary) -> Findings:
         f"to step {last}, then came back",
         severity="warning" if lost >= cfg.lost and change.ratio >= cfg.mild and clear else "info",
         numbers={"before_s": number(change.before), "ratio": change.ratio, "end_step": last, "lost": lost},
+    )
+
+
+def _stood_still(gap: Gap) -> Finding:
+    row, before = gap.clock.row(gap.index), gap.clock.row(max(0, gap.index - 1))
+    last = int(row["at"]) - int(row["passed"])
+    return temporary_slowdown.finding(
+        f"nothing was logged for {gap.seconds / 3600:.1f} hours between step {last} and step {row['at']}",
+        f"records are {gap.usual_s:.3g} s apart otherwise; no restart, stop or evaluation explains"
+        f" the gap, which is {100 * gap.share:.0f} % of the time",
+        proof(row, before),
+        Onset(int(row["at"]), rank=gap.clock.rank, step_lo=last),
+        severity="warning",
+        confidence="medium",
+        cause="stood_still",
+        numbers={"gap_s": gap.seconds, "usual_s": gap.usual_s, "lost": gap.share},
     )
 
 
