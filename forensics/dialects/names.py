@@ -32,7 +32,7 @@ _IN_BRACKETS = lazily(r"(?P<bare>.*\S)\s*\((?P<inner>\w+|%)\)")
 #: `ms/step`, `s per batch`, `sec/Schritt`.
 _EACH = lazily(r"(?P<unit>\w+?)(?:/| ?per )(?P<counter>[^\W\d_]+)")
 #: `step_ms`, `data_time_sec`; `steps_sec` may be a rate whose stroke a tracker replaced, as no name in `ms` is.
-_IN_TIME = lazily(r"(?P<bare>\w+)_(?P<unit>ns|us|ms|secs?|seconds)")
+_IN_TIME = lazily(r"(?P<bare>\w+)_(?P<unit>ns|us|ms|s|secs?|seconds)")
 #: Words for one thing in names of memories.
 _SHORT = {"memory": "mem", "allocated": "alloc", "max": "peak", "cuda": "gpu", "device": "gpu"}
 
@@ -185,6 +185,8 @@ def _timed(key: str) -> Name | None:
     counter = bare.removesuffix("_time")
     if means == "data_time_s" or (name is not None and means.endswith("_s")):
         return Name(means, seconds)
+    if found["unit"] == "s":  # `step_s` is a time or a rate, as its numbers show
+        return None
     is_time = counter != bare or seconds < 1  # nobody counts how often in a thousandth of a second
     return Name("step_time_s", seconds) if is_time and stands_for("counter_of_steps", counter) else None
 
