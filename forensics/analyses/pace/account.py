@@ -78,9 +78,10 @@ class Gravity(Struct, frozen=True):
 class Pauses(Struct, frozen=True):
     """The cost of single slow records, as shares of the whole time.
 
-    `share` counts those with a period, `saving` and `evaluating` the extra time where the run saved or
-    evaluated; `steps` is how many usual steps a save takes, `saving_s` the seconds that all of them cost. `records` are
-    their positions in the clock, `combs` their periods, `saves` the positions at saves.
+    `share` counts those with a period, which cost `share_s` seconds in all (0 on a clock of no steps), `saving` and
+    `evaluating` the extra time where the run saved or evaluated; `steps` is how many usual steps a save takes,
+    `saving_s` the seconds that all of them cost. `records` are their positions in the clock, `combs` their periods,
+    `saves` the positions at saves.
     """
 
     share: float
@@ -88,6 +89,7 @@ class Pauses(Struct, frozen=True):
     evaluating: float
     steps: float
     saving_s: float
+    share_s: float
     records: Steps
     combs: tuple[Comb, ...]
     saves: Steps
@@ -314,8 +316,10 @@ def _pauses_of(clock: Clock, known: Paced | None, *, of_one: bool) -> Pauses | N
     # where the run also evaluates as it saves, that takes as long as elsewhere
     both = int(evaluates[at_saves].sum()) * evaluating / max(1, len(alone))
     saving, evaluating = max(0.0, saving - both), evaluating + min(saving, both)
+    paused = float(over[flags].sum())
     return Pauses(
-        share=float(over[flags].sum()) / whole,
+        share=paused / whole,
+        share_s=paused if clock.unit == "step" else 0.0,
         saving=saving / whole,
         evaluating=evaluating / whole,
         steps=saving / max(1, len(at_saves)) / usual_s,

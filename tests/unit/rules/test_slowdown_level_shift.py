@@ -217,6 +217,18 @@ def test_pauses_all_along_do_not_begin() -> None:
     assert [f.rule for f in told(printed_run("step_time_s", times))] == ["SLO005"]
 
 
+@pytest.mark.parametrize(
+    ("pause_s", "usual_s", "told_as"),
+    [(2.2, 1.0, ["SLO005"]), (1.7, 1.0, []), (0.22, 0.1, [])],
+    ids=["a fifth of the time, and minutes", "less than a fifth", "a fifth of half a minute"],
+)
+def test_unexplained_pauses_are_a_loss_from_a_fifth_of_the_time_on(
+    pause_s: float, usual_s: float, told_as: list[str]
+) -> None:
+    times = [t + (pause_s if i % 8 == 4 else 0) for i, t in enumerate(noisy(240, usual_s, 17))]
+    assert [f.rule for f in told(printed_run("step_time_s", times))] == told_as
+
+
 @pytest.mark.parametrize(("pause", "told_as"), [(8.0, Severity.ERROR), (2.0, Severity.WARNING), (1.0, None)])
 def test_saves_that_eat_the_time_are_a_failure_though_the_next_record_holds_them(
     pause: float, told_as: Severity | None
