@@ -20,16 +20,18 @@ _SHARES = frozenset(("acc", "acc_norm", "accuracy"))
 class AtChance(Struct, frozen=True):
     """Thresholds of EVL012.
 
-    Of results: tasks that must be known, and the standard errors within which a score is chance (5 %). Of a run's own
-    evaluations: how many there are, by how much the training score rose, what share of it no evaluation reaches, what
-    share of its rise they made. Of one beside a loss: what is left of that, from where it must come, and how far above
-    exp(-loss) of the first record a score still is a guess; the first loss of a model of 10 classes is 2.3 to 2.5.
+    Of results: tasks that must be known, or `fallen` of them where each had a result above chance before, and the
+    standard errors within which a score is chance (5 %). Of a run's own evaluations: how many there are, by how much
+    the training score rose, what share of it no evaluation reaches, what share of its rise they made. Of one beside a
+    loss: what is left of that, from where it must come, and how far above exp(-loss) of the first record a score still
+    is a guess; the first loss of a model of 10 classes is 2.3 to 2.5.
     Without a standard error or a number of documents a score is chance up to `around` above it, in `many` tasks.
     `pairs`: up to where a score of ordered pairs is a guess, whatever its first record is. Of two classes a loss begins
     within `coin` of ln(2), and `tosses` scores that all lie as near to a half as `pairs` are guesses.
     """
 
     tasks: int = 3
+    fallen: int = 2
     errors: float = 2.0
     around: float = 0.04
     many: int = 5
@@ -55,15 +57,16 @@ class AtChance(Struct, frozen=True):
 )
 def at_chance(run: Run, cfg: AtChance) -> Findings:
     """Report the last results when every task of known chance is at it, else evaluations that learned nothing."""
-    last = [rows[-1] for key, rows in courses(run).items() if key[1] in _SHARES]
-    percent = 100.0 if any(row["value"] > 1 for row in last) else 1.0
-    of_one = [{**row, "value": row["value"] / percent} for row in last]
-    known = [(row, chance) for row in of_one if (chance := chance_of(row["task"])) is not None]
+    own = [rows for key, rows in courses(run).items() if key[1] in _SHARES]
+    percent = 100.0 if any(rows[-1]["value"] > 1 for rows in own) else 1.0
+    of_one = [[{**row, "value": row["value"] / percent} for row in rows] for rows in own]
+    told = [(rows, chance) for rows in of_one if (chance := chance_of(rows[-1]["task"])) is not None]
+    known = [(rows[-1], chance) for rows, chance in told]
     tasks = {row["task"] for row, _ in known}
     sized = all(row["stderr"] is not None or row["n"] for row, _ in known)
-    if len(tasks) < (cfg.tasks if sized else cfg.many) or not all(
-        _is_chance(row, chance, cfg) for row, chance in known
-    ):
+    fell = sized and all(not _is_chance(rows[0], chance, cfg) for rows, chance in told)
+    needed = cfg.fallen if fell else cfg.tasks if sized else cfg.many
+    if len(tasks) < needed or not all(_is_chance(row, chance, cfg) for row, chance in known):
         if not known and (found := _own(run, cfg)) is not None:
             yield found
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,24 @@ def test_the_name_of_a_metric_begins_a_headline_as_it_is_printed(tmp_path: Path)
     rises = (20.0, 40.0, 60.0, 55.0, 40.0, 30.0, 20.0)
     report = judged(tmp_path, loss=(2.4, 1.1, 0.6, 0.5, 0.4, 0.3, 0.2), mIoU=rises)
     assert report.verdict.headline.startswith("mIoU fell from 55 ")
+
+
+@pytest.mark.parametrize(
+    ("before", "tasks", "is_told"),
+    [
+        ({"mmlu": 0.62, "arc_challenge": 0.53}, ("mmlu", "arc_challenge"), True),
+        ({"mmlu": 0.62, "arc_challenge": 0.24}, ("mmlu", "arc_challenge"), False),
+        ({"mmlu": 0.62}, ("mmlu",), False),
+        ({}, ("mmlu", "arc_challenge"), False),
+    ],
+    ids=["both were above", "one was a guess before", "one task alone", "no earlier result"],
+)
+def test_two_tasks_at_chance_are_enough_where_both_were_above_it(
+    tmp_path: Path, before: dict[str, float], tasks: tuple[str, ...], *, is_told: bool
+) -> None:
+    after = dict.fromkeys(tasks, 0.24)
+    for name, scores in {"base": before, "tuned": after}.items():
+        results = {task: {"acc": value, "n": 1200} for task, value in scores.items()}
+        (tmp_path / f"eval_{name}.json").write_text(json.dumps({"model": name, "tasks": results}))
+    findings = pipeline.report_of(pipeline.ingest_run(tmp_path)).findings
+    assert any(f.cause == "at_chance" for f in findings) is is_told
