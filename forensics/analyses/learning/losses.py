@@ -58,10 +58,14 @@ def _loss(run: Run, curve: Curve, limits: Limits) -> Loss:
 def _of_one_process(run: Run, curve: Curve, course: Course) -> Course:
     """Leave out what begins with the first record of a later process, where neither steps nor a resume tell of it.
 
-    Steps that a reader counts from batches go on: only the first line of the log that comes again parts those.
+    Steps that a reader counts from batches go on: only the first line of the log that comes again parts those. Epochs
+    that go back begin another part of a process: the next layer that it trains, the next model.
     """
+    epochs = curve.epochs
 
     def is_first(i: int) -> bool:
+        if i and epochs[i] < epochs[i - 1]:
+            return True
         sign = begun_between(run, curve.source, curve.cell("seq", i - 1), curve.cell("seq", i)) if i else None
         return sign is not None and (curve.step(i) is None or (is_first_line(sign) and curve.source not in starts(run)))
 

@@ -334,16 +334,25 @@ def is_new(run: Run, boundary: Boundary) -> bool:
     """Whether a life that counts from the start trains anew: its loss begins where the one before it began.
 
     Steps that start again may be the next epoch of the same process, whose loss begins where the last one ended, unless
-    it goes on for much longer and ends lower.
+    it goes on for much longer and ends lower. Where the epochs start again, too, a loss that leaps by more than it had
+    ever moved is another task's, or another model's.
     """
-    before, after = _losses(run, boundary.before), _losses(run, boundary.after)
+    old, new = _losses(run, boundary.before), _losses(run, boundary.after)
+    before, after = old["value"].to_list(), new["value"].to_list()
     if not before or not after:
         return True
     if boundary.after.last > _LONGER * boundary.before.last and after[-1] < before[-1]:
         return True
-    return abs(after[0] - before[0]) < abs(after[0] - before[-1])
+    leap = abs(after[0] - before[-1])
+    return abs(after[0] - before[0]) < leap or (_counts_epochs_anew(old, new) and leap > max(before) - min(before))
 
 
-def _losses(run: Run, life: Life) -> list[float]:
+def _counts_epochs_anew(old: pl.DataFrame, new: pl.DataFrame) -> bool:
+    """Whether the epochs go back, too: the next one of the same process would be counted on."""
+    last, first = old["epoch"][-1], new["epoch"][0]
+    return last is not None and first is not None and first < last
+
+
+def _losses(run: Run, life: Life) -> pl.DataFrame:
     rows = rows_of(run, life, "loss")
-    return rows.filter(rows["raw_name"] == life.raw_name)["value"].to_list()
+    return rows.filter(rows["raw_name"] == life.raw_name)

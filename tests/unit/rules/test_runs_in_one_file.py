@@ -194,6 +194,26 @@ def test_epochs_that_count_from_the_start_are_one_run() -> None:
     assert report.verdict.outcome is Outcome.FAILED
 
 
+@pytest.mark.parametrize(("first", "outcome"), [(0, Outcome.HEALTHY), (12, Outcome.FAILED)])
+def test_a_loss_that_leaps_where_epochs_are_counted_anew_is_another_task_s(first: int, outcome: Outcome) -> None:
+    def task(first: int, high: float, fall: float) -> Iterator[str]:
+        return (
+            f"epoch {first + e}, iter {k}, avg loss {high - fall * (4 * e + k) + k % 2 / 50:.4f}"
+            for e in range(12)
+            for k in range(4)
+        )
+
+    assert judged(task(0, 0.6, -0.01), task(first, 5.2, 0.04), DONE).verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(("first", "outcome"), [(0, Outcome.CANNOT_SAY), (60, Outcome.FAILED)])
+def test_a_loss_that_leaps_at_the_next_layer_is_another_layer_s(first: int, outcome: Outcome) -> None:
+    def layer(name: str, first: int, high: float) -> Iterator[str]:
+        return (f"Pre-training layer {name}, epoch {first + e}, cost {high * (1 - e / 300):.6f}" for e in range(60))
+
+    assert judged(layer("1", 0, 0.0033), layer("top", first, 0.29), DONE).verdict.outcome is outcome
+
+
 @pytest.mark.parametrize(
     "words", ["End training....", "训练完成!", "Treinamento concluído com sucesso", "学習が完了しました", "학습 완료"]
 )
