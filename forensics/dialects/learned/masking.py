@@ -25,7 +25,7 @@ from forensics.values import replace
 
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = (
-    r"(?:%| ?[kKMGT]i?B(?:/s)?| ?[KMG]o\b|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x| ?[a-z]+/s(?:ec)?"
+    r"(?:%| ?[kKMGT]i?B(?:/s)?| ?[KMG]o\b|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x|(?: ?[a-z]+)?/s(?:ec)?(?:/gpu)?"
     r"| ?[^\W\d_]{1,8}/(?:\u0441(?:\u0435\u043a)?|秒|초)"
     r"| ?(?:[mu]?s|m?sn|secs?|seconds|min(?:s|utes)?|hours?|hrs?|м?сек|мс|毫秒|秒|초)| ?dB|°C|k?W|[kMG]?Hz|px|it\b)"
 )
@@ -104,6 +104,7 @@ _BRACKETED = lazily(rf"\({_COUNTER}", re.IGNORECASE)
 _OTHER = "[\u0400-\u052f\u3041-\ud7a3]"
 _MIXED = lazily(rf"(?P<before>{_OTHER}(?:[{LETTERS} ]*?{_OTHER})? ?)\(?(?P<latin>[A-Za-z_][\x20-\x7e]*)")
 _OVER = frozenset(keys_of("word_before_a_maximum"))
+_OLD = frozenset(keys_of("word_before_an_old_value"))
 _WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
 #: A counter glued to its name, which would make another key of every row (`E3 iter[ 14/ 15]`).
 _GLUED = lazily(r"(?i)(?:e(?:p(?:och)?)?|it(?:er)?|s(?:tep)?)\d+")
@@ -477,6 +478,8 @@ def key_of(before: str) -> str:
     if stands_for("level_of_a_line", found["key"]):
         return ""
     words = _latin(found["key"]).split(" ")
+    if words[-1].lower() in _OLD and not found["sep"].strip():
+        return ""
     if _BRACKETED.fullmatch(words[-1]) and (len(words) == 1 or found["sep"][:1] != ")"):
         return words[-1][1:]
     if _BRACKETED.fullmatch(words[-1]):  # `loss (batch)=0.3`

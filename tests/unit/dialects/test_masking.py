@@ -206,3 +206,13 @@ def test_a_percentage_behind_a_fraction_is_no_plan_of_it(line: str, over: bool) 
 )
 def test_a_line_of_words_alone_has_no_number(line: str, numbers: list[str]) -> None:
     assert [slot.text for slot in slots(line)] == numbers
+
+
+def test_a_rate_of_each_gpu_is_no_part_of_the_next_name() -> None:
+    found = slots("Batch (t): 1.2, 460.1/s, 115.2/s/gpu LR: 0.0005 Loss: 3.4")
+    assert [(slot.key, slot.text) for slot in found[-2:]] == [("LR", "0.0005"), ("Loss", "3.4")]
+
+
+@pytest.mark.parametrize(("words", "key"), [("loss went down from ", ""), ("resumed from: ", "resumed from")])
+def test_a_value_that_something_had_before_has_no_name(words: str, key: str) -> None:
+    assert slots(f"{words}0.3 to 0.2")[0].key == key
