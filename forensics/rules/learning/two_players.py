@@ -53,6 +53,8 @@ def discriminator_wins(run: Run, cfg: Won) -> Findings:
 class Unused(Struct, frozen=True):
     """Thresholds of LRN038: records, the share of them at the end, and what is left there of the highest divergence.
 
+    A level of `nats` or more carries something, however high a first burst was.
+
     Where the weight of the divergence is raised from zero, it falls to a tenth or a hundredth of its first peak and
     stays there: 10 to 30 nats in images and sentences of VAEs that use their code (Bowman et al. 2016, Kingma et al.
     2016). One that is not used ends at a ten-thousandth.
@@ -61,6 +63,7 @@ class Unused(Struct, frozen=True):
     records: int = 20
     end: float = 0.25
     left: float = 0.001
+    nats: float = 5.0
 
 
 @rule("LRN038 latent-unused", "metrics", severity="warning", confidence="medium", cause="latent_unused")
@@ -70,7 +73,7 @@ def latent_unused(run: Run, cfg: Unused) -> Findings:
     rebuilt = {one["source"][0] for one in parts_of(run, meant, cfg.records)}
     for part in parts_of(run, holding(run, "divergence_from_prior"), cfg.records) if rebuilt else ():
         values, count = part["value"].to_numpy(), max(1, int(cfg.end * part.height))
-        bound = cfg.left * float(values.max())
+        bound = min(cfg.left * float(values.max()), cfg.nats)
         if part["source"][0] not in rebuilt or not 0 <= values[-count:].max() <= bound or bound <= 0:
             continue
         start = behind_last(values > bound)
