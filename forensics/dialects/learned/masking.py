@@ -25,7 +25,8 @@ from forensics.values import replace
 
 OPAQUE, BAR, CLOCK, NUMBER = "\x01", "\x02", "\x03", "\x04"
 _UNIT = (
-    r"(?:%| ?[kKMGT]i?B(?:/s)?| ?[KMG]o\b|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x|(?: ?[a-z]+)?/s(?:ec)?(?:/gpu)?"
+    r"(?:%| ?[kKMGT]i?B(?:/s)?| ?[KMG]o\b|[kKMGBT]|[mun]?s(?:/it|/step|/iter|/batch)?|[mh]|x"
+    r"|(?: ?[a-z]+)?/s(?:ec)?(?:/gpu)?"
     r"| ?[^\W\d_]{1,8}/(?:\u0441(?:\u0435\u043a)?|秒|초)"
     r"| ?(?:[mu]?s|m?sn|secs?|seconds|min(?:s|utes)?|hours?|hrs?|м?сек|мс|毫秒|秒|초)| ?dB|°C|k?W|[kMG]?Hz|px|it\b)"
 )
@@ -473,9 +474,7 @@ def _latin(key: str) -> str:
 def key_of(before: str) -> str:
     """The key at the end of the text before a number, without filler words; empty when there is none."""
     found = _KEY.search(before[-120:])
-    if found is None:
-        return ""
-    if stands_for("level_of_a_line", found["key"]):
+    if found is None or stands_for("level_of_a_line", found["key"]):
         return ""
     words = _latin(found["key"]).split(" ")
     if words[-1].lower() in _OLD and not found["sep"].strip():

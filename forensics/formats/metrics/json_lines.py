@@ -49,6 +49,8 @@ _AXES = frozenset((*STEPS, *EPOCHS, *TIMES))
 _NESTING = 6
 _SAMPLE_ROWS = 50
 _HEAD_BYTES, _TAIL_BYTES = 1 << 20, 16 << 10
+#: Characters of a line of text that names of metrics are learned from.
+_LONGEST = 2000
 _MAX_STEPS = ("total_steps", "max_steps")
 _CONFIG = "config"
 #: Of a trial of Ray Tune, true in its last record alone.
@@ -86,8 +88,8 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=14,
-    sniff=Sniff(glob=(*_GLOBS, "*.json")),
+    version=15,
+    sniff=Sniff(glob=(*_GLOBS, "*.json", "log.txt")),
     emits=("metrics", "facts", "events"),
     growth=8,
 )
@@ -120,7 +122,7 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         settle_document(opened, out, records=1)
         return
     listed = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
-    if not listed and not named:
+    if not listed and not named and not _is_of_long_records(head, opened.tail(_TAIL_BYTES)):
         raise NotMine("objects under a name that is none of metrics")
     if not listed and any(wraps.opened(part) != part for part in (head, opened.tail(_TAIL_BYTES))):
         raise NotMine("a log whose lines are strings of the objects")
@@ -136,6 +138,16 @@ def read(opened: Opened, out: Out, limits: Limits) -> None:
         _last_words(state, out, limits)
         out.format("json lines")
         settle(opened, out, records=state.seq, lost_bytes=records.lost_bytes, reason="lines that are no JSON object")
+
+
+def _is_of_long_records(head: bytes, tail: bytes) -> bool:
+    """Whether a log is made of records alone that are longer than a line of text is read (DETR: 93 losses of an epoch).
+
+    Shorter ones are read as lines of text are, with what is printed between them.
+    """
+    first, *others = head.split(b"\n")[:_SAMPLE_ROWS]
+    lines = (*others[:-1], *tail.split(b"\n")[1:]) if others else ()
+    return len(first) > _LONGEST and all(record_of(line) is not None for line in (first, *lines) if line.strip())
 
 
 def _read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -125,6 +126,25 @@ def test_a_list_that_was_cut_is_read_as_far_as_it_goes(run_fixture: Run) -> None
 def test_a_list_without_steps_and_one_of_a_tracker_are_left_to_others(data: bytes, run: Run) -> None:
     with pytest.raises(NotMine):
         run(read, "log.json", data)
+
+
+def long_records(parts: int) -> bytes:
+    rows = [
+        {"epoch": e, "train_loss": 9.0 - e / 5} | {f"train_loss_of_layer_{i}": 0.1 for i in range(parts)}
+        for e in range(9)
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+@pytest.mark.parametrize(("parts", "tail"), [(5, b""), (90, b"Traceback (most recent call last):\n")])
+def test_a_log_of_short_records_or_with_other_lines_is_left_to_others(parts: int, tail: bytes, run: Run) -> None:
+    with pytest.raises(NotMine):
+        run(read, "log.txt", long_records(parts) + tail)
+
+
+def test_a_log_of_records_that_are_too_long_for_text_is_read(run: Run) -> None:
+    rows = run(read, "log.txt", long_records(90)).table("metrics")
+    assert rows.filter(rows["raw_name"] == "train_loss")["value"].to_list()[-1] == pytest.approx(7.4)
 
 
 def test_nested_strings_and_ranks_are_understood(run: Run) -> None:
