@@ -258,14 +258,15 @@ def _inner(attrs: dict[str, str]) -> dict[str, str]:
     """Give the attributes of a traceback with those of the deciding exception of its chain.
 
     The first one does where it is telling: what follows wraps it, or handles it. Where the handling of an own error
-    failed by a telling one, as a fallback may, that one does; so does what says more than that a peer is gone.
+    failed by a telling one, as a fallback may, that one does, unless it is only an echo (a file that was closed half
+    written); so does what says more than that a peer is gone.
     """
     if "root_exc" not in attrs:
         return attrs
     last = of_exception(attrs.get("exc", ""), attrs.get("message", ""))
     first = of_exception(attrs["root_exc"], attrs.get("root_message", ""))
     fallback = "handling" in attrs and first[1] == "crash" and first[0] in {Weight.OWN, Weight.ECHO}
-    fallback = fallback and last[0] > Weight.WRAPPER
+    fallback = fallback and last[0] > Weight.WRAPPER and last[0] >= first[0]
     says_more = first[0] <= Weight.CLOSED < last[0]
     if first[2] == ANY or ((fallback or says_more) and last[2] != ANY):
         return attrs

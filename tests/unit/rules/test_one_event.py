@@ -76,6 +76,14 @@ def test_a_fallback_that_fails_by_itself_decides(tmp_path: Path) -> None:
     assert verdict.shape is Shape.OOM
 
 
+def test_a_file_that_is_closed_half_written_is_an_echo_of_the_full_disk(tmp_path: Path) -> None:
+    full, closed = (
+        "OSError: [Errno 28] No space left on device",
+        "RuntimeError: [enforce fail at inline_container.cc:9] . unexpected pos 64 vs 0",
+    )
+    assert judged(tmp_path, steps(30), raised(full), "", HANDLING, "", raised(closed)).cause == "disk_full"
+
+
 @pytest.mark.parametrize(
     ("first", "between", "last", "line"),
     [
