@@ -625,7 +625,10 @@ def _counts_within(outer: Column, inner: Column) -> bool:
 
 
 def _progress(rows: list[tuple[Slot, ...]]) -> list[Column]:
-    """The first `N/M` that has no key of its own, if every row has it; of two the first that goes on, no score."""
+    """The first `N/M` that has no key of its own, if every row has it; of two the first that goes on, no score.
+
+    One that goes on in each row comes before one that stays, as the epoch of `[ 1/ 3][ 100/1000]` does.
+    """
     if not any(cell.over for cell in rows[0]):
         return []
     pairs = [[(i, a, b) for i, (a, b) in enumerate(pairwise(row)) if b.over and not a.key] for row in rows]
@@ -634,6 +637,7 @@ def _progress(rows: list[tuple[Slot, ...]]) -> list[Column]:
         for whole in zip(*pairs, strict=False)
     ]
     goes_on = [c for c in found if len(set(c.values)) > 1]
+    goes_on.sort(key=lambda c: any(a >= b for a, b in pairwise(c.values)))
     return [c for c in goes_on if not _restates_a_score(c, rows)][:1] or goes_on[:1] or found[:1]
 
 

@@ -1175,3 +1175,16 @@ def test_a_counter_that_begins_a_line_counts_it_though_that_of_the_best_stands_b
     assert read(lines).filter(pl.col("name") == "loss")["step"].to_list() == [*range(1, 31)]
     twice = [f"loss {2 / n} width {n} width {n + 1}" for n in range(1, 31)]
     assert learn(twice) is None
+
+
+@pytest.mark.parametrize(("epochs", "last"), [(3, 900), (1, 900)])
+def test_of_two_counters_without_a_name_the_one_that_goes_on_in_each_line_is_the_step(epochs: int, last: int) -> None:
+    lines = [
+        f"| [{1 + i * epochs // 900:4d}/{epochs:4d}][{i:6d}/  900] | ms/batch 4.51 | loss {2 - i / 900:.4f} | lr 5e-05"
+        for i in range(100, last, 100)
+    ]
+    learned = learn(lines)
+    assert learned is not None
+    hit = re.search(learned.lines[0].pattern, lines[-1])
+    assert hit is not None
+    assert (hit["step"], hit["max_steps"]) == ("800", "900")
