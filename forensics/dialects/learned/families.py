@@ -288,6 +288,8 @@ def _lead(column: Column, behind: str, *, first: bool) -> tuple[str, str]:
     """
     befores = column.befores
     texts = {re.sub(rf"^\s*{re.escape(behind)}", "", text) for text in befores} if behind else befores
+    if first and len({text[-1:].isspace() for text in texts}) > 1:  # `[  5000]` and `[400000]`
+        texts = {f"{text.rstrip()} " for text in texts}
     shared = _shared(texts)
     whole = all(re.sub(r"\s+", " ", text) == shared for text in texts)
     if (

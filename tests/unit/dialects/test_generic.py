@@ -1188,3 +1188,14 @@ def test_of_two_counters_without_a_name_the_one_that_goes_on_in_each_line_is_the
     hit = re.search(learned.lines[0].pattern, lines[-1])
     assert hit is not None
     assert (hit["step"], hit["max_steps"]) == ("800", "900")
+
+
+def test_a_counter_that_fills_its_width_in_the_end_is_not_the_day_before_it() -> None:
+    lines = [
+        f"I0412 09:10:{i:02d}.449019 1288 fit.py:98] [{i * 5000:6d}] | gnorm {0.3 + i / 90:5.2f} | loss {5 - i / 9:.2f}"
+        for i in range(1, 31)
+    ]
+    learned = learn(lines)
+    assert learned is not None
+    told = [hit["step"] for line in lines if (hit := re.search(learned.lines[0].pattern, line)) is not None]
+    assert (told[0], told[-1]) == ("5000", "150000")
