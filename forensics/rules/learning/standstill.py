@@ -9,11 +9,13 @@ from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_beside
 from forensics.analyses.learning.objective import ADAPTER, FULL, improved, regime_of, reinforced
+from forensics.analyses.learning.parts import parts_of
 from forensics.analyses.learning.still import Frozen, Still, still_of
 from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
+from forensics.case.series import holding
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Finding, Findings, Run, Struct, at_step, fact_evidence, number, proof, rule
+from forensics.rules.kit import Finding, Findings, Run, Struct, at_step, fact_evidence, number, onset_at, proof, rule
 
 
 class Plateau(Struct, frozen=True):
@@ -102,6 +104,7 @@ def frozen_loss(run: Run, cfg: Frozen) -> Findings:
     """Find the loss that does not move."""
     still = None if reinforced(run) else still_of(run, cfg)
     if still is None:
+        yield from _frozen_parts(run, cfg)
         return
     curve, first = still.loss.curve, still.loss.curve.row(still.left)
     proved = still.idle is not None or still.how == "stuck" or still.count >= cfg.many
@@ -120,6 +123,26 @@ def frozen_loss(run: Run, cfg: Frozen) -> Findings:
         confidence="high" if sure and still.how != "stuck" else "medium",
         cause="loss_zero" if is_zero else "loss_died" if still.left else "frozen_loss",
         numbers={"value": still.value, "records": still.count},
+    )
+
+
+def _frozen_parts(run: Run, cfg: Frozen) -> Findings:
+    """Find losses of two players that all keep one value; where all are zero, a policy's are so by construction."""
+    parts = parts_of(run, holding(run, "of_loss"), cfg.many)
+    values = {value for one in parts for value in one["value"].unique()}
+    if not reinforced(run) or not 1 < len(values) == len(parts):
+        return
+    first, last, count = parts[0].row(0, named=True), parts[0].row(-1, named=True), min(one.height for one in parts)
+    told = ", ".join(f"{one['raw_name'][0]} {number(float(one['value'][0]))}" for one in parts[:3])
+    yield frozen_loss.finding(
+        f"no loss changes in {count} records: {told}",
+        "batches differ, so a loss should",
+        proof(first, *(one.row(-1, named=True) for one in parts[1:3]), last),
+        onset_at(first),
+        severity="warning",
+        confidence="medium",
+        cause="frozen_loss",
+        numbers={"records": count},
     )
 
 
