@@ -166,7 +166,23 @@ def _is_whole(run: Run, epoch: Counter, batches: list[Counter]) -> bool:
     if batches:
         begun = None if epoch.done is None or epoch.first is None else epoch.done - epoch.first + 1
         return any(b.is_reached and (b.seq >= epoch.seq - 1 or b.passes == begun) for b in batches)
-    return _last_epoch_is_full(run)
+    return _last_epoch_is_full(run) or _has_all_records(run, epoch)
+
+
+def _has_all_records(run: Run, epoch: Counter) -> bool:
+    """Whether a heading alone counts the epochs, and as many records stand below the last one as below the one before.
+
+    Those of evaluations count, too: the last of them ends an epoch.
+    """
+    if _epochs(run) is not None or epoch.done is None or _steps(run)[1] != epoch.done:
+        return False
+    rows = run.scan("metrics").filter(pl.col("source").cast(pl.String) == epoch.source)
+    last = rows.filter(
+        pl.col("attempt").fill_null(0) == pl.col("attempt").fill_null(0).max(),
+        pl.col("step").is_in([epoch.done - 1, epoch.done]),
+    )
+    counts = last.group_by("step").agg(records=pl.col("seq").n_unique()).sort("step").collect()["records"].to_list()
+    return len(counts) == 2 and counts[1] >= counts[0]
 
 
 def _by_plans(run: Run) -> Iterator[Reach]:

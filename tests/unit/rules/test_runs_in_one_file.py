@@ -194,6 +194,20 @@ def test_epochs_that_count_from_the_start_are_one_run() -> None:
     assert report.verdict.outcome is Outcome.FAILED
 
 
+@pytest.mark.parametrize(("cut", "outcome"), [(0, Outcome.HEALTHY), (1, Outcome.CANNOT_SAY)])
+def test_the_last_epoch_under_a_heading_ends_with_its_evaluation(cut: int, outcome: Outcome) -> None:
+    lines = [
+        line
+        for e in range(1, 31)
+        for line in (
+            f"Epoch {e}/30:",
+            f"Train - Loss: {0.1 + 2 / e:.4f} | Acc: {1 - 0.5 / e:.4f}",
+            f"Val - Loss: {0.2 + 2 / e:.4f} | Acc: {0.95 - 0.5 / e:.4f}",
+        )
+    ]
+    assert judged(lines[: len(lines) - cut]).verdict.outcome is outcome
+
+
 @pytest.mark.parametrize(("first", "outcome"), [(0, Outcome.HEALTHY), (12, Outcome.FAILED)])
 def test_a_loss_that_leaps_where_epochs_are_counted_anew_is_another_task_s(first: int, outcome: Outcome) -> None:
     def task(first: int, high: float, fall: float) -> Iterator[str]:
