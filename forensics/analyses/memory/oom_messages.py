@@ -38,6 +38,8 @@ _MOST = 4000
 _NEAR_LINES = 60
 #: Of the device, from which the part of other processes is worth saying (they leave too little room for a job).
 _OTHERS_SHARE = 0.1
+#: Of the device, from which what no process is named for is of others: a process's own libraries take 2 GiB or less.
+_REST_SHARE = 0.5
 _ENOUGH = 3
 #: Phases of training and of evaluation alike, so that only the lines before tell which it was.
 _OF_EITHER = ("forward", "logits", "unknown")
@@ -90,6 +92,15 @@ class Sizes(Struct, frozen=True):
     def known(self) -> int:
         """How many numbers were printed."""
         return sum(getattr(self, name) is not None for name in field_names(self) if name != "device")
+
+    @property
+    def rest(self) -> int | None:
+        """What is neither free nor the allocator's, where a message counts no process; None where it does."""
+        if self.others is not None or self.own is not None:
+            return None
+        if self.capacity is None or self.free is None or self.allocated is None or self.unallocated is None:
+            return None
+        return max(0, self.capacity - self.free - self.allocated - self.unallocated - (self.private or 0))
 
 
 def sizes_of(text: str) -> Sizes:
@@ -180,6 +191,8 @@ class OomMessage(Struct, frozen=True):
         if self.where == "host" or size.tried is None:
             return "unknown"
         if size.others and size.capacity and size.others >= _OTHERS_SHARE * size.capacity:
+            return "others"
+        if size.rest and size.capacity and size.rest >= _REST_SHARE * size.capacity:
             return "others"
         if size.free is not None and size.free >= size.tried:
             return "limit"

@@ -55,10 +55,12 @@ def others_on_device(run: Run, first: OomMessage) -> Findings:
     found = [m for m in memory.fatal(run) if m.reading == "others"]
     if first not in found:
         return
-    held, whole = first.sizes.others or 0, first.sizes.capacity or 1
+    held, whole = first.sizes.others or first.sizes.rest or 0, first.sizes.capacity or 1
     yield others_on_device.finding(
         f"other processes held {memory.size(held)} ({100 * min(1.0, held / whole):.0f} %) of the full device",
-        "the message counts them beside the run's own process",
+        "the message counts them beside the run's own process"
+        if first.sizes.others
+        else "it is neither free nor reserved by PyTorch, whose own context and libraries take 2 GiB or less",
         tuple(memory.message_evidence(m) for m in found[:3]),
         confidence="high" if first.sizes.own else "medium",
         culprits=memory.ranks(first),
