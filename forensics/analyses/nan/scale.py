@@ -13,9 +13,11 @@ from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.case.joined.stores import counted
 from forensics.case.nonfinite import Watched, watched
 from forensics.case.series import metric_records
+from forensics.case.settings import settings
 from forensics.case.steps import WRITER, at, ordered
 from forensics.knowledge.errors import telling
 from forensics.model import Evidence, EvidenceRole
+from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 from forensics.values import replace
 
@@ -51,6 +53,8 @@ class Collapse(Struct, frozen=True):
     share: float | None = None
 
 
+#: Values of a precision that needs a loss scale; Lightning writes the bits alone.
+_HALF = lazily(r"(?i)(?:torch\.)?(?:float16|fp16|half|16(?:-mixed|-true)?)")
 _PLACE = pl.coalesce("line", "seq").fill_null(0)
 #: Records on either side of a fall that tell the level of a loss, and what is left of it where it still learns: without
 #: updates it wanders about one level.
@@ -64,7 +68,8 @@ def collapse_of(run: Run) -> Collapse | None:
     fallen = _by_series(run, cfg)
     if fallen is not None:
         return _placed(run, fallen)
-    return _by_counters(run, cfg) or _by_lines(run, cfg) or _by_falls(run, cfg)
+    counted_off = None if _is_unused(run, cfg) else _by_counters(run, cfg)
+    return counted_off or _by_lines(run, cfg) or _by_falls(run, cfg)
 
 
 def _placed(run: Run, collapse: Collapse) -> Collapse:
@@ -138,6 +143,16 @@ def _by_counters(run: Run, cfg: ScaleLimits) -> Collapse | None:
             evidence = _both(metric_evidence, first, hits.row(-1, named=True))
             return Collapse(first["at"], f"{count:g} of {span} updates were skipped", evidence, share)
     return None
+
+
+def _is_unused(run: Run, cfg: ScaleLimits) -> bool:
+    """Whether the scale is 1 in every record and no setting says fp16: trainers print it in bf16, which has none."""
+    values, said = scale(run)["value"], settings(run).get("precision")
+    return values.len() > 0 and bool((values == cfg.floor).all()) and not (said is not None and _is_half(said.value))
+
+
+def _is_half(precision: str) -> bool:
+    return _HALF.fullmatch(precision) is not None
 
 
 def _late(hits: pl.DataFrame, own: pl.DataFrame) -> bool:
