@@ -141,3 +141,13 @@ def test_a_cost_that_an_evaluation_measured_is_lost_as_a_score_is(
 ) -> None:
     found = told(course(name, *levels, *more))
     assert (found and found.cause) == cause
+
+
+@pytest.mark.parametrize(("name", "cause"), [("old_task_acc", "forgetting"), ("older_acc", None)])
+def test_a_task_that_is_called_old_was_learned_before_the_first_record(name: str, cause: str | None) -> None:
+    records = [
+        {"step": at, "loss": 0.4 + exp(-at / 200), name: 0.88 - at * 0.0007, "new_task_acc": 0.2 + at * 0.0009}
+        for at in range(0, 801, 40)
+    ]
+    found = told(records)
+    assert (found.cause if found else None) == cause
