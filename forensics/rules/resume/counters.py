@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import floor, isclose
 
 import polars as pl
@@ -12,6 +12,7 @@ from forensics.analyses.resume.first_data import Alike, first_data_again
 from forensics.analyses.resume.levels import levels
 from forensics.case.folds import restarts
 from forensics.case.processes.lives import Boundary, rows_of
+from forensics.declared import Fields
 from forensics.rules.kit import Confidence, Finding, Findings, Run, Struct, proof, rule
 from forensics.rules.resume._compare import begun, evidence_of, loaded, onset
 
@@ -87,7 +88,14 @@ def _step_lost_finding(run: Run, boundary: Boundary, seen: Around, because: str,
     )
 
 
-_DATA_POSITION_LOST_COUNTERS = ("num_samples", "epoch", "num_tokens")
+#: Counters of the data, and how sure each is: tokens are also counted from the start of a process, and batches of an
+#: epoch may be counted anew behind those that were skipped.
+_DATA_POSITION_LOST_COUNTERS: Mapping[str, Fields] = {
+    "num_samples": {"severity": "warning", "confidence": "high"},
+    "epoch": {"severity": "warning", "confidence": "high"},
+    "batch": {"severity": "warning", "confidence": "medium"},
+    "num_tokens": {"severity": "info", "confidence": "low"},
+}
 
 
 class DataPositionLost(Struct, frozen=True):
@@ -110,7 +118,7 @@ def data_position_lost(run: Run, cfg: DataPositionLost) -> Findings:
     for boundary in restarts(run):
         if boundary.kind == "scratch":
             continue
-        for name in _DATA_POSITION_LOST_COUNTERS:
+        for name, sure in _DATA_POSITION_LOST_COUNTERS.items():
             for old, new, counted in _counts(run, boundary, name):
                 first, last = new.row(0, named=True), old.row(-1, named=True)
                 before, after = float(last[counted]), float(first[counted])
@@ -122,9 +130,8 @@ def data_position_lost(run: Run, cfg: DataPositionLost) -> Findings:
                     "the step goes on while the counter of the data does not",
                     proof(first, last, *loaded(run, boundary)),
                     onset(boundary),
-                    severity="info" if name == "num_tokens" else "warning",
-                    confidence="low" if name == "num_tokens" else "high",
                     numbers={"before": before, "after": after},
+                    **sure,
                 )
                 return
         if (found := _by_the_loss(run, boundary, cfg)) is not None:
@@ -165,9 +172,16 @@ def _begins_an_epoch(seen: Around) -> bool:
     return bool(last.len() and new.len() and floor(new[0]) > floor(last[-1]))
 
 
+def _in_one_epoch(seen: Around) -> bool:
+    """Whether the records on both sides of a restart name the same epoch, as batches begin anew with each."""
+    last, new = seen.before["epoch"][-1], seen.after["epoch"][0]
+    return last is not None and new is not None and floor(last) == floor(new)
+
+
 def _counts(run: Run, boundary: Boundary, name: str) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, str]]:
     """Rows before and after a restart that count, and their column: of a metric, or the epoch beside the losses."""
-    if (seen := around(run, boundary, name)) is not None and seen.before.height and seen.after.height:
+    seen = around(run, boundary, name)
+    if seen is not None and seen.before.height and seen.after.height and (name != "batch" or _in_one_epoch(seen)):
         yield seen.before, seen.after, "value"
     if name == "epoch":
         old, new = (rows_of(run, one, "loss").drop_nulls("epoch") for one in (boundary.before, boundary.after))

@@ -325,3 +325,16 @@ def test_a_second_restart_from_one_checkpoint_passes_over_what_the_first_one_sav
     for number, text in enumerate(logs):
         (tmp_path / f"run_{number}.log").write_text("resuming from ckpts/000040\n" * bool(number) + text)
     assert [f.rule for f in triage(tmp_path).findings if f.rule == "RSM009"] == rules
+
+
+@pytest.mark.parametrize(
+    ("epoch", "first", "told"), [(0.0, 0, [("RSM005", "data_position_lost")]), (1.0, 0, []), (0.0, 100, [])]
+)
+def test_batches_that_begin_anew_within_an_epoch_are_a_lost_position(
+    epoch: float, first: int, told: list[tuple[str, str]]
+) -> None:
+    old = [life(0, 0, "batch", [float(i) for i in range(OLD)]), life(0, 0, "loss", noisy(OLD, falling))]
+    new = [life(1, OLD, "batch", [float(first + i) for i in range(50)])]
+    new += [life(1, OLD, "loss", noisy(50, lambda i: falling(i + OLD), 2))]
+    parts = [part.with_columns(epoch=pl.lit(0.0)) for part in old]
+    assert warnings(found(*parts, *(part.with_columns(epoch=pl.lit(epoch)) for part in new))) == told
