@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import numpy as np
 
-from forensics.analyses.evals.curves import EvalCurve, eval_curves
+from forensics.analyses.evals.curves import EvalCurve, eval_curves, training_scores
+from forensics.analyses.evals.results import benchmark_of
 from forensics.analyses.learning.losses import fell_by, losses
 from forensics.analyses.learning.objective import ADAPTER, FULL, paired, regime_of, reinforced
 from forensics.case.curves.loss import Curve, beside, curves
@@ -238,9 +239,10 @@ def one_score(run: Run, cfg: OneScore) -> Findings:
     if reinforced(run):
         return
     scores = [one for one in eval_curves(run) if one.higher]
-    stood = next((one for one in scores if _stood(one, cfg)), None)
+    benchmarks = _benchmarks(run) if learned else []
+    stood = next((one for one in (*scores, *benchmarks) if _stood(one, cfg)), None)
     if stood is not None:
-        yield _constant(stood, 0, fell if learned else 0.0, "one_answer")
+        yield _constant(stood, 0, fell if learned else 0.0, "one_answer" if stood in scores else "stale_evaluation")
         return
     idle = [one for one in scores if _is_stuck(one, cfg)]
     if learned and idle and not any(_rise_of(one) >= cfg.near for one in scores):
@@ -262,6 +264,11 @@ def one_score(run: Run, cfg: OneScore) -> Findings:
             score, start, fell if learned else 0.0, "learned_for_training_only" if learned else "one_answer"
         )
         return
+
+
+def _benchmarks(run: Run) -> list[EvalCurve]:
+    """Scores of known benchmarks, which no training batch has, whatever their names say of a split."""
+    return [one for one in training_scores(run) if benchmark_of(one.name) is not None]
 
 
 def _stood(score: EvalCurve, cfg: OneScore) -> bool:

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from forensics.model import Confidence, Finding, Severity
+from forensics.pipeline import ingest_bytes, report_of
 from forensics.rules.bad_eval.between import settings_change
 from forensics.rules.bad_eval.checkpoints import wrong_checkpoint
 from forensics.rules.bad_eval.falls import falls
@@ -223,3 +224,17 @@ def test_settings_that_change_without_a_fall_are_told_as_such(
     found = run(result(40, 0.8, settings={"limit": 100}), result(80, 0.81, settings={"limit": 100, **changed}))
     assert [one.severity for one in settings_change(found)] == ([severity] if severity else [])
     assert list(falls(found)) == []
+
+
+@pytest.mark.parametrize(
+    ("score", "name", "told"),
+    [(0.2504, "hellaswag/acc", True), (0.25, "hellaswag/acc", False), (0.2504, "train/acc", False)],
+)
+def test_a_benchmark_that_gives_one_number_while_the_model_learns_is_of_other_weights(
+    score: float, name: str, told: bool
+) -> None:
+    rows = [{"step": at, "loss": 2.6 + 6 * 0.995**at} for at in range(0, 2000, 20)]
+    rows += [{"step": at, name: score} for at in range(100, 1100, 100)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    found = report_of(ingest_bytes("log.jsonl", text.encode())).findings
+    assert ("stale_evaluation" in {f.cause for f in found}) is told
