@@ -61,7 +61,7 @@ def configured(*values: str) -> dict[str, str]:
     return logs | {f"rank{rank}/config.yaml": f"lr: 3.0e-4\n{value}\n" for rank, value in enumerate(values)}
 
 
-@pytest.mark.parametrize("key", ["seed", "max_steps"])
+@pytest.mark.parametrize("key", ["seed", "max_steps", "global_batch"])
 def test_the_rank_that_is_configured_otherwise_is_named(tmp_path: Path, key: str) -> None:
     page = told(written(tmp_path, configured(f"{key}: 300", f"{key}: 300", f"{key}: 298", f"{key}: 300")))
     assert f"Rank 2 has {key} = 298 where rank 0 has 300" in page

@@ -304,6 +304,8 @@ def test_a_trained_model_whose_loss_stays_far_above_chat_data_does_not_learn(
     [
         ("sanity check: training on one batch repeatedly", True),
         ("Repeating a single batch", True),
+        ("mode: overfit_one_batch (8 samples)", True),
+        ("overfit_one_batch             False", False),
         ("training on 12 batches of 8", False),
     ],
 )
