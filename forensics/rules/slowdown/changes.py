@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Unpack
 
 from msgspec import Struct
 
-from forensics.analyses.pace.account import COARSE, Gravity, Paced, gravest, paced, tier_of
+from forensics.analyses.pace.account import COARSE, Gravity, Paced, gravest, paced, pauses_of, tier_of
 from forensics.analyses.pace.change import Change
 from forensics.analyses.pace.gaps import Gap, longest_gap
 from forensics.analyses.pace.parts import Rise, data_rise
+from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.traces.gpu_clocks import SAME_ONSET_NS
 from forensics.case.endings import ending
 from forensics.declared import Fields
@@ -242,17 +244,25 @@ def step_time_ramp(run: Run, cfg: Gravity) -> Findings:
         yield _of(step_time_ramp, one, change, title, severity=grave, numbers=numbers, next=("forensics memory RUN",))
 
 
-#: A run that came to its end has lost nothing worth a look where its stalls took less than this share of its time: as
-#: little of a step is no stall at all.
-_LITTLE = 0.05
+class Stalls(Gravity, frozen=True):
+    """Thresholds of SLO030; those of `Gravity` are for stalls that begin or become more.
+
+    Stalls without a period that come from the beginning on are told from `always` of the time on, that of saves and
+    evaluations left out, where they are `many`, some of them in each half. A run that came to its end has lost nothing
+    worth a look where its stalls took less than `little` of its time: as little of a step is no stall at all.
+    """
+
+    always: float = 0.3
+    many: int = 10
+    little: float = 0.05
 
 
 @rule("SLO030 stalls-more-frequent", "metrics checkpoints progress spans events")
-def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
-    """Find the clock whose stalls add most."""
-    end = ending(run)
+def stalls_more_frequent(run: Run, cfg: Stalls) -> Findings:
+    """Find the clock whose stalls add most, else one that stalls from its beginning on."""
+    end, found = ending(run), gravest(run, cfg, "stalls", "pauses")
     is_over = end.success is not None or end.reach.is_reached
-    for one, change in filter(None, [gravest(run, cfg, "stalls", "pauses")]):
+    for one, change in filter(None, [found]):
         added = change.ratio - 1
         words = f"pauses begin, one every {change.period} steps," if change.period else "slow steps come more often"
         yield _of(
@@ -260,7 +270,33 @@ def stalls_more_frequent(run: Run, cfg: Gravity) -> Findings:
             one,
             change,
             f"from step {one.at(change.first)} on, {words} and add {100 * added:.0f} % of time",
-            severity=Severity.INFO if is_over and one.lost(change) < _LITTLE else severity_of(one, change, cfg),
+            severity=Severity.INFO if is_over and one.lost(change) < cfg.little else severity_of(one, change, cfg),
             cause="recompiles" if recompiling(run) else "periodic_pauses" if change.period else "stalls",
             numbers={"added": added, "z": change.z, "lost": one.lost(change), "period_steps": change.period},
         )
+    if found is None and (steady := max(_stalling(run, cfg), key=lambda pair: pair[1], default=None)) is not None:
+        one, share = steady
+        slow = one.steady.paused.nonzero()[0]
+        yield stalls_more_frequent.finding(
+            f"single slow steps take {share:.0%} of the time: {len(slow)} of {len(one.steady)}, at no regular distance",
+            "the other steps keep their pace, and neither saves nor evaluations explain the slow ones",
+            proof(*(one.row(int(at)) for at in slow[:3])),
+            Onset(step=one.at(int(slow[0])), rank=one.clock.rank),
+            severity="warning",
+            confidence="medium",
+            cause="recompiles" if recompiling(run) else "stalls",
+            numbers={"share": share, "stalls": len(slow)},
+        )
+
+
+def _stalling(run: Run, cfg: Stalls) -> Iterator[tuple[Paced, float]]:
+    """Clocks of printed times of steps that stalled all along, and the share of their time that it took."""
+    known = {id(clock): pauses for clock, pauses in pauses_of(run)}
+    for one in paced(run):
+        slow, pauses = one.steady.paused, known.get(id(one.clock))
+        halves = slow[: len(slow) // 2].any() and slow[len(slow) // 2 :].any()
+        if one.clock.unit != "step" or one.clock.form == "wall" or pauses is None or pauses.combs:
+            continue
+        share = share_of_time(one.steady.seconds, slow) - pauses.saving - pauses.evaluating
+        if halves and slow.sum() >= cfg.many and not one.steady.multimodal and share >= cfg.always:
+            yield one, share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.analyses.pace.account import Gravity, paced
+from forensics.analyses.pace.account import Gravity, paced, pauses_of
 from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.traces.steps import compile_rows, compile_share
 from forensics.knowledge.errors import telling
@@ -40,10 +40,11 @@ def recompiles(run: Run, cfg: Recompiles) -> Findings:
 
 
 def recompiling(run: Run) -> bool:
-    """Whether a log says that it recompiled often, and single slow steps take much of the time."""
+    """Whether a log says that it recompiled often, and much time goes to slow steps: single ones, or as few as that."""
     least = run.threshold(Recompiles)
-    told = run.scan("events").filter(pl.col("code").is_in(telling("recompiled"))).collect()
-    return told.height >= least.few and _share(run) >= least.burst
+    told = run.scan("events").filter(pl.col("code").is_in(telling("recompiled"))).collect().height
+    slow = min((len(pauses.records) for _, pauses in pauses_of(run) if pauses.share >= least.burst), default=0)
+    return told >= least.few and (_share(run) >= least.burst or 0 < slow <= 2 * told)
 
 
 def _share(run: Run) -> float:

@@ -524,3 +524,35 @@ def test_a_slow_stretch_in_noise_is_told_by_its_blocks_although_the_level_behind
     [one] = paced(printed_run("step_time_s", before + slow + behind))
     assert one.change is not None
     assert (one.change.kind, one.change.parted) == told
+
+
+def stalling(count: int, slow_s: float, *, until: int = 600) -> Run:
+    """600 steps of half a second, and some longer ones at places of no period, below a step."""
+    times, chance = noisy(600, 0.5, 7, 0.01), random.Random(11)
+    for place in sorted(chance.sample(range(40, until), count)):
+        times[place] = slow_s
+    return printed_run("step_time_s", times)
+
+
+@pytest.mark.parametrize(
+    ("count", "slow_s", "until", "told"),
+    [(36, 5.0, 600, True), (36, 3.0, 600, False), (9, 25.0, 600, False), (36, 5.0, 290, False)],
+)
+def test_stalls_all_along_are_told_where_they_are_many_and_take_three_tenths_of_the_time(
+    count: int, slow_s: float, until: int, told: bool
+) -> None:
+    every = stalls_more_frequent(stalling(count, slow_s, until=until))
+    said = [f for f in every if "at no regular distance" in f.title]
+    assert bool(said) is told
+    assert all((f.severity, f.cause) == (Severity.WARNING, "stalls") for f in said)
+
+
+@pytest.mark.parametrize(("told_of", "cause"), [(15, "recompiles"), (5, "periodic_pauses")])
+def test_pauses_that_begin_are_of_the_recompilations_where_these_are_half_as_many(told_of: int, cause: str) -> None:
+    times = [t + 5.8 * (i > 40 and i % 6 == 0) for i, t in enumerate(noisy(222, 0.4, 3, 0.01))]
+    lines = [
+        {"source": "run.log", "seq": n, "line": n, "code": "dynamo-recompile", "text": "x"} for n in range(told_of)
+    ]
+    run = printed_run("step_time_s", times)
+    both = run_of("run", {"metrics": run.collect("metrics"), "events": pl.DataFrame(lines)})
+    assert [f.cause for f in stalls_more_frequent(both)] == [cause]
