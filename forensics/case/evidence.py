@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from forensics.case.steps import step_of
@@ -85,6 +86,8 @@ def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def at_step(step: int | None) -> str:
-    """`step 12`, or what to say when the step is not printed."""
+def at_step(step: int | None, epoch: float | None = None) -> str:
+    """`step 12`, else `epoch 1.55` where that is printed, or what to say when neither is."""
+    if step is None and epoch is not None and isfinite(epoch):
+        return f"epoch {number(epoch)}"
     return "an unnumbered step" if step is None else f"step {step}"

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from forensics.case.evidence import at_step
 from forensics.case.joined.stores import stores_of
 from forensics.case.series import Index, RowNumbers, chosen, compact, index_of, whole
 from forensics.case.steps import SERIES
@@ -73,6 +74,10 @@ class Curve:
         """Give the step of one row, None when none was printed."""
         step = self.cell("gstep", index)
         return self.cell("step", index) if step is None else step
+
+    def where(self, index: int) -> str:
+        """Say at which step a row is, or at which epoch where no step was printed."""
+        return at_step(self.step(index), float(self.epochs[index]))
 
     def cell(self, column: str, index: int) -> Any:  # noqa: ANN401 - a value of a table
         """Give one value of a row: a whole row takes as long as thirteen of them."""

@@ -214,7 +214,7 @@ def loss_level_shift(run: Run) -> Findings:
     lasts = gone.net > run.threshold(Limits).jump and gone.how == "jump" and gone.stays and not staged(run, loss)
     curve, first = loss.curve, loss.curve.row(gone.onset)
     yield loss_level_shift.finding(
-        f"{curve.raw_name} stepped up by {gone.size - 1:.0%} at {at_step(first['at'])}",
+        f"{curve.raw_name} stepped up by {gone.size - 1:.0%} at {curve.where(gone.onset)}",
         f"the level of the last records is {gone.net:.2f} times the one just before the step",
         proof(first, curve.row(-1)),
         onset_at(first, curve.step(max(0, gone.onset - 1))),
@@ -301,8 +301,8 @@ def loss_spike(run: Run) -> Findings:
     warns = bool(cause) or often or rise >= _FREQUENT * log(_SEVERE) or longest >= _COSTLY * len(curve)
     later = f"{back - worst.index} records" if back - worst.index != 1 else "a record"
     yield loss_spike.finding(
-        f"{many} {worst.peak:.2f} times its level, at {at_step(first['at'])}, recovered",
-        f"the level before it was back at {at_step(curve.step(back))}, {later} later"
+        f"{many} {worst.peak:.2f} times its level, at {curve.where(worst.index)}, recovered",
+        f"the level before it was back at {curve.where(back)}, {later} later"
         + (f"; {shared}" if shared and warns else ""),
         proof(first, curve.row(back)),
         onset_at(first, curve.step(worst.index - 1)),

@@ -19,7 +19,6 @@ from forensics.rules.kit import (
     Onset,
     Row,
     Run,
-    at_step,
     fact_evidence,
     number,
     onset_at,
@@ -128,7 +127,7 @@ def _spiking(norm: Curve, spikes: np.ndarray, usual: Range, cfg: Usual) -> Findi
     first, many = norm.row(int(spikes[0])), len(spikes) >= cfg.often
     return finetune_out_of_range.finding(
         f"{norm.raw_name} is above {usual.red:g} {times(len(spikes))},"
-        f" {number(first['value'])} first at {at_step(first['at'])}:"
+        f" {number(first['value'])} first at {norm.where(int(spikes[0]))}:"
         f" {usual.meaning}",
         f"healthy is {usual.healthy} ({usual.source})",
         proof(first, *(norm.row(int(i)) for i in spikes[1:3])),

@@ -15,7 +15,7 @@ from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
 from forensics.case.series import holding
 from forensics.knowledge.ranges import range_of
-from forensics.rules.kit import Finding, Findings, Run, Struct, at_step, fact_evidence, number, onset_at, proof, rule
+from forensics.rules.kit import Finding, Findings, Run, Struct, fact_evidence, number, onset_at, proof, rule
 
 
 class Plateau(Struct, frozen=True):
@@ -84,7 +84,8 @@ def _finding(run: Run, curve: Curve, trend: Trend, schedule: Schedule, cfg: Plat
     why = f"; {reason.words}" if reason is not None else ""
     fact = fact_evidence(vocab.row) if vocab is not None else None
     return early_plateau.finding(
-        f"{curve.raw_name} stayed at {number(trend.last)} from {at_step(first['at'])} on, with the learning rate up",
+        f"{curve.raw_name} stayed at {number(trend.last)} from {curve.where(trend.settled)} on,"
+        " with the learning rate up",
         f"over the last half it fell by {trend.late_fall:.2%} ± {trend.late_error:.2%}{level}{why}",
         proof(first, curve.row(-1), reason.evidence if reason is not None else fact),
         severity="warning" if high else "info",

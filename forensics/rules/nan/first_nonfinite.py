@@ -47,7 +47,7 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
     ends = Status.INTERMITTENT if failed and first.n_after else found.status
     after = _AFTER[ends] + (f"; {skip.words}" if skip is not None else "")
     yield first_nonfinite.finding(
-        f"{_what(found)} from {at_step(found.step)} on" if failed else f"{_what(found)} at {at_step(found.step)}",
+        f"{_what(found)} from {_where(run, found)} on" if failed else f"{_what(found)} at {_where(run, found)}",
         f"{after}{_stopped(run, found)}; {kind.words}" if failed else after,
         (*found.evidence(), *((skip.line,) if skip is not None and skip.line is not None else ())),
         found.onset if fell is None else replace(found.onset, step=fell, step_lo=found.clean_before(fell)),
@@ -59,6 +59,15 @@ def first_nonfinite(run: Run, found: NanOnset) -> Findings:
         numbers={"bad_records": first.n_bad, "records": first.n, "finite_losses_before": found.n_before},
         next=("forensics nan-origin RUN",),
     )
+
+
+def _where(run: Run, found: NanOnset) -> str:
+    """The step, else the epoch of the record."""
+    if found.step is not None or found.said:
+        return at_step(found.step)
+    row = found.first.row
+    same = (pl.col("source") == row["source"]) & (pl.col("seq") == row["seq"])
+    return at_step(None, run.scan("metrics").filter(same).select(pl.col("epoch").max()).collect().item())
 
 
 def _cause(found: NanOnset, kind: Kind) -> str:

@@ -18,7 +18,7 @@ def finding_of(hit: Hit, severity: Severity, *others: Evidence | Row, cause: str
         shape=Shape.LEARNING,
         severity=min(severity, Severity.WARNING, key=lambda one: one.rank) if hit.few else severity,
         confidence=Confidence.LOW if hit.few else Confidence.MEDIUM,
-        title=f"{hit.series.raw_name} {_moved(hit)} from {at_step(start['at'])} on: {row.meaning}",
+        title=f"{hit.series.raw_name} {_moved(hit)} from {at_step(start['at'], start.get('epoch'))} on: {row.meaning}",
         because=f"{_proof(hit)}{healthy}{'; ' + note if note else ''} ({row.source})",
         evidence=proof(start, before if hit.onset else None, last if hit.onset != end else None, *others),
         onset=onset_at(start, before["at"] if hit.onset else None),

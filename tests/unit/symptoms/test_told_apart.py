@@ -292,3 +292,13 @@ def test_numbers_without_names_that_are_no_flat_loss_are_not_told_as_one(
 @pytest.mark.parametrize(("size", "waits"), [(4, (0, 1, 2, 3)), (3, (0, 1, 2))])
 def test_a_world_whose_ranks_all_complain_lacks_none(tmp_path: Path, size: int, waits: tuple[int, ...]) -> None:
     assert report(written(tmp_path, {"slurm-7.out": of_ranks(size, *waits)})).verdict.culprits == ()
+
+
+@pytest.mark.parametrize(("epoch", "place"), [(", 'epoch': {at:.2f}", "epoch 0.65"), ("", "an unnumbered step")])
+def test_a_record_without_a_step_is_told_by_its_epoch(tmp_path: Path, epoch: str, place: str) -> None:
+    lines = [
+        f"{{'loss': {'nan' if n >= 65 else f'{1.3 + n % 4 / 100:.2f}'}, 'learning_rate': 1e-05"
+        f"{epoch.format(at=n / 100)}}}\n"
+        for n in range(1, 121)
+    ]
+    assert f"Loss is NaN from {place} on" in told(written(tmp_path, {"train.log": "".join(lines)}))

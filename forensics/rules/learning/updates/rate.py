@@ -104,7 +104,7 @@ def _leap(schedule: Schedule, at: int, cfg: Jump) -> Finding:
     over = after > cfg.over_peak * float(curve.values[:at].max())
     row = curve.row(at)
     return lr_jump.finding(
-        f"the learning rate jumps from {number(before)} to {number(after)} at {at_step(row['at'])}",
+        f"the learning rate jumps from {number(before)} to {number(after)} at {curve.where(at)}",
         "it is higher than ever before" if over else "it had been falling or constant",
         proof(row, curve.row(at - 1)),
         onset_at(row, curve.step(at - 1)),
