@@ -157,7 +157,7 @@ def fragmentation_gap_climbs(run: Run, cfg: FragmentationGapClimbs) -> Findings:
     gap, first, last = one.gap, one.gap_first or 0.0, one.gap_last or 0.0
     severity, died = memory.severity_of(run, one)
     yield fragmentation_gap_climbs.finding(
-        f"reserved memory pulls away from allocated memory: {was} → {now} unused{memory.until(one)}",
+        f"reserved memory pulls away from allocated memory: {was} → {now} unused{memory.until(one, died)}",
         "the difference rises by more than its noise and carries most of the growth of what is reserved:"
         " free memory is in pieces too small for the requests",
         proof(*memory.series_evidence(one, one.form.onset or 0, -1), *(memory.message_evidence(m) for m in died)),

@@ -485,3 +485,18 @@ def test_an_error_whose_own_line_goes_on_with_a_smaller_batch_ends_no_run(
     unread = "".join(f"2022-08-14 10:00:{n:02} | INFO | c{n} is done\n" for n in range(2, 40))
     verdict = report(written(tmp_path, {"detector.log": error + unread})).verdict
     assert (verdict.outcome is Outcome.FAILED) is dies
+
+
+@pytest.mark.parametrize("died", [True, False])
+def test_a_gap_that_a_run_died_of_is_no_forecast_any_more(tmp_path: Path, *, died: bool) -> None:
+    log = "".join(
+        f"step {n} loss {3 - n / 900:.4f} alloc 38.1 GiB reserved {44 + n * 0.04:.1f} GiB\n" for n in range(10, 850, 10)
+    )
+    error = (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.20 GiB. GPU 2 has a total capacity of"
+        " 79.10 GiB of which 1.90 GiB is free. Of the allocated memory 38.40 GiB is allocated by PyTorch, and 37.11 GiB"
+        " is reserved by PyTorch but unallocated.\n"
+    )
+    found = report(written(tmp_path, {"train.log": log + error * died})).findings
+    [title] = [f.title for f in found if f.rule == "OOM004"]
+    assert ("memory then ran out after step 840" in title) is died
