@@ -388,6 +388,8 @@ def _far(own: EvalCurve, averaged: EvalCurve, cfg: AveragedWorse) -> tuple[int, 
 #: So many finite training losses at the end show that training is sound.
 _SOUND = 3
 _SHOWN = 3
+#: So many evaluations behind the first are finite where it alone was none: of a model that knew nothing yet.
+_SETTLED = 10
 
 
 @rule("EVL027 eval-loss-not-a-number", "metrics", cause="eval_loss_nan")
@@ -407,7 +409,9 @@ def eval_loss_nan(run: Run) -> Findings:
     lost = [own for own in bad if own["bad"][-1]]
     worst = max(lost or bad, key=lambda own: own["bad"].sum())
     finite_too = bool(scores) or any(not own["bad"][-1] for own in series)
-    yield _eval_loss_nan_finding(worst, Severity.ERROR if lost and not finite_too else Severity.WARNING)
+    settled = not worst["bad"].tail(-1).any() and worst.height > _SETTLED
+    sure = Severity.ERROR if lost and not finite_too else Severity.INFO if settled else Severity.WARNING
+    yield _eval_loss_nan_finding(worst, sure)
 
 
 def _lost_scores(run: Run) -> list[pl.DataFrame]:

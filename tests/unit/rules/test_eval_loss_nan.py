@@ -68,3 +68,15 @@ def test_the_rows_of_a_trainer_that_prints_dictionaries_are_read_alike(*, bad: b
     lines.append(str({"train_runtime": 81.5, "train_loss": 1.25, "epoch": 4.9}))
     verdict = report_of(ingest_bytes("train.log", ("\n".join(lines) + "\n").encode())).verdict
     assert verdict.shape is (Shape.BAD_EVAL if bad else None)
+
+
+@pytest.mark.parametrize(("first", "evaluations", "severity"), [(1, 12, "info"), (1, 11, "info"), (1, 10, "warning")])
+def test_no_number_in_the_first_evaluation_alone_is_of_a_model_that_knew_nothing(
+    first: int, evaluations: int, severity: str
+) -> None:
+    lines = [
+        f"Epoch {n}/{evaluations} - loss: {2 / n:.4f} - val_loss: {'nan' if n == first else f'{0.1 + 2.1 / n:.4f}'}"
+        for n in range(1, evaluations + 1)
+    ]
+    report = report_of(ingest_bytes("train.log", ("\n".join([*lines, "Training finished."]) + "\n").encode()))
+    assert [f.severity.value for f in report.findings if f.rule == "EVL027"] == [severity]
