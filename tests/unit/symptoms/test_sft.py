@@ -147,3 +147,11 @@ def test_overfitting_is_placed_by_the_epoch_where_no_step_is_printed(
     text = told(written(tmp_path, {"train.log": told_steps, "config.yaml": ADAPTER}))
     assert text.startswith(outcome)
     assert ("at epoch 0." in text) is (climb > 0)
+
+
+@pytest.mark.parametrize(("template", "outcome"), [("chatml", "SUSPECT"), ("{% for m in messages %}", "HEALTHY")])
+def test_a_template_of_conversations_by_its_name_says_that_a_model_is_tuned(
+    tmp_path: Path, template: str, outcome: str
+) -> None:
+    text = told(run_of(tmp_path, supervised(norm=spread(14.0)), f"base_model: m\nchat_template: '{template}'\n"))
+    assert text.startswith(outcome)
