@@ -38,10 +38,18 @@ class Bounds(Struct, frozen=True):
 
 
 class Begins(Struct, frozen=True):
-    """How lines of one file begin: with the task number of `srun -l`, and with what a carrier put before each."""
+    """How lines of one file begin: with the task number of `srun -l`, and with what leads each of them.
+
+    A carrier's lead stays before the records that dialects read.
+    """
 
     tasks: bool = True
-    lead: re.Pattern[str] | None = None
+    lead: prefixes.Lead | None = None
+
+    @property
+    def tag(self) -> prefixes.Lead | None:
+        """The lead, where it says who printed a line."""
+        return self.lead if self.lead is not None and self.lead.tells_rank else None
 
 
 _PLAIN = Begins()
@@ -127,7 +135,8 @@ class Reader:
         crowded = len(quiet) > cut.height * _CROWD
         suspects = cut.select(self._pattern, but=quiet if crowded else None, literals=signatures.literals())
         tasks, lead = self._begins.tasks, self._begins.lead
-        return prefixes.strip(suspects, tasks=tasks, lead=lead), prefixes.strip(printed, tasks=tasks)
+        tag = self._begins.tag
+        return prefixes.strip(suspects, tasks=tasks, lead=lead), prefixes.strip(printed, tasks=tasks, lead=tag)
 
     def _scanned(self, suspects: pl.DataFrame) -> list[dict[str, Any]]:
         """Signatures of the suspects of several blocks at once: few segments cost as much as thousands."""

@@ -111,7 +111,7 @@ def sample_of(parts: Sequence[bytes]) -> pl.Series:
     return _lines.Cut(b"\n".join(parts)).select(None)["text"]
 
 
-def bare(sample: pl.Series, *, tasks: bool) -> tuple[pl.Series, pl.Series]:
+def bare(sample: pl.Series, *, tasks: bool, lead: prefixes.Lead | None = None) -> tuple[pl.Series, pl.Series]:
     """The segments without rank prefixes, and the rank that each prefix names."""
-    found = prefixes.strip(sample.to_frame("text"), tasks=tasks)
+    found = prefixes.strip(sample.to_frame("text"), tasks=tasks, lead=lead)
     return found["text"], found["rank"]

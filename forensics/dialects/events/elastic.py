@@ -38,7 +38,7 @@ _CHARS = 300
 
 
 def records(
-    found: pl.DataFrame, data: bytes, offset: int, chars: int, lead: re.Pattern[str] | None = None
+    found: pl.DataFrame, data: bytes, offset: int, chars: int, lead: prefixes.Lead | None = None
 ) -> list[dict[str, Any]]:
     """Events of the blocks whose line of the rank is among the suspects `found` of the block `data`."""
     rows = holding(found, _HEADS).head(_MOST).iter_rows(named=True)
@@ -46,7 +46,7 @@ def records(
 
 
 def _event(
-    row: dict[str, Any], data: bytes, begin: int, chars: int, lead: re.Pattern[str] | None
+    row: dict[str, Any], data: bytes, begin: int, chars: int, lead: prefixes.Lead | None
 ) -> Iterator[dict[str, Any]]:
     after = _lines(data[begin : begin + _AFTER_BYTES], lead)[1:]
     if STACK in row["text"]:
@@ -72,7 +72,7 @@ def _row(code: str, row: dict[str, Any], attrs: dict[str, str], text: str, rank:
     return {**place, **named, "attrs": orjson.dumps(said).decode(), "stamped": row["raw"][:160]}
 
 
-def _lines(data: bytes, lead: re.Pattern[str] | None) -> list[str]:
+def _lines(data: bytes, lead: prefixes.Lead | None) -> list[str]:
     """Lines that are not blank, without colours and without the prefixes of launchers."""
     text = _ANSI.sub("", data.decode("utf-8", "replace"))
     lines = (line for line in re.split(r"[\n\r\x08]", text) if line.strip())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +20,7 @@ _MESSAGE_LINES, _TAIL_BYTES = 40, 16 << 10
 _BREAK = lazily(rb"[\n\r\x08]")
 
 
-def opening(data: bytes, lead: re.Pattern[str] | None = None) -> tuple[dict[str, Any], bytes] | None:
+def opening(data: bytes, lead: prefixes.Lead | None = None) -> tuple[dict[str, Any], bytes] | None:
     """Give the head that the first block of a file lacks, as a row of the line before it, with the bytes from it on."""
     at = 0
     for number, raw in enumerate(data[:_BYTES].split(b"\n")[:_LINES]):
@@ -39,7 +38,7 @@ def opening(data: bytes, lead: re.Pattern[str] | None = None) -> tuple[dict[str,
     return None
 
 
-def closing(data: bytes, lead: re.Pattern[str] | None = None) -> tuple[int, int, dict[str, Any]] | None:
+def closing(data: bytes, lead: prefixes.Lead | None = None) -> tuple[int, int, dict[str, Any]] | None:
     """Give the exception without frames whose message of several lines ends a log, as a part of a row.
 
     `data` is the last block; with it the number of breaks and of bytes before the exception's line.

@@ -182,7 +182,7 @@ def _innermost(stack: Sequence[str]) -> str:
     return orjson.dumps(calls).decode() if len(calls) > 1 else ""
 
 
-def _body(line: str, lead: re.Pattern[str] | None, words: re.Pattern[str]) -> tuple[str, int | None, int]:
+def _body(line: str, lead: prefixes.Lead | None, words: re.Pattern[str]) -> tuple[str, int | None, int]:
     """A line without its prefixes and the `words` of the head behind them; its rank, and how long those words are."""
     prefix, rank = prefixes.split(line, lead)
     begin = words.match(line, len(prefix))
@@ -190,7 +190,7 @@ def _body(line: str, lead: re.Pattern[str] | None, words: re.Pattern[str]) -> tu
     return line[end:], rank, end - len(prefix)
 
 
-def read(head: str, lines: Sequence[str], lead: re.Pattern[str] | None = None) -> Traceback:
+def read(head: str, lines: Sequence[str], lead: prefixes.Lead | None = None) -> Traceback:
     """Read the traceback that begins with the line `head`; `lines` follow it, without line ends.
 
     `lead`: what a carrier of the log put before each line. A logger's words before the head come again before the
@@ -327,7 +327,7 @@ def plain(data: bytes) -> str:
     return _ANSI.sub("", data.decode("utf-8", "replace"))
 
 
-def _said_above(found: Traceback, above: bytes, lead: re.Pattern[str] | None) -> dict[str, str]:
+def _said_above(found: Traceback, above: bytes, lead: prefixes.Lead | None) -> dict[str, str]:
     """The nearest line before a traceback that the program logged as an error, and how far above it stands.
 
     What only announces the traceback, or says the words of its exception, says no more than that does.
@@ -356,7 +356,7 @@ class Assembler:
     """Tracebacks over the blocks of one file; looks only at the lines after a head."""
 
     def __init__(
-        self, *, most: int, window_bytes: int, lines: int, quote_chars: int, lead: re.Pattern[str] | None = None
+        self, *, most: int, window_bytes: int, lines: int, quote_chars: int, lead: prefixes.Lead | None = None
     ) -> None:
         """At most `most` events, each from at most `window_bytes` bytes and `lines` lines after its head."""
         self._lead = lead
@@ -460,7 +460,7 @@ def _died_in(row: dict[str, Any], text: str, chars: int) -> list[dict[str, Any]]
     return [_native(row, [*map(_called, _CALL.finditer(found[1]))], chars, "native_stack")]
 
 
-def _stood_in(row: dict[str, Any], text: str, chars: int, lead: re.Pattern[str] | None) -> list[dict[str, Any]]:
+def _stood_in(row: dict[str, Any], text: str, chars: int, lead: prefixes.Lead | None) -> list[dict[str, Any]]:
     """The event of the stack in which the main thread was when faulthandler's time ran out.
 
     Lines that another rank prints between are not of it.

@@ -33,7 +33,7 @@ _MOST_ROWS, _WINDOW_BYTES, _LINE_CHARS = 5_000, 8 << 10, 4_000
 _BREAK = lazily(rb"[\n\r\x08]")
 
 
-def mended(found: pl.DataFrame, data: bytes, offset: int, lead: re.Pattern[str] | None = None) -> pl.DataFrame:
+def mended(found: pl.DataFrame, data: bytes, offset: int, lead: prefixes.Lead | None = None) -> pl.DataFrame:
     """The suspects (columns seq, line, byte, text, raw, rank) of one block, broken messages whole again.
 
     The lines that a message took in are no suspects of their own any more.
@@ -63,7 +63,7 @@ def mended(found: pl.DataFrame, data: bytes, offset: int, lead: re.Pattern[str] 
     return fixed.filter(~pl.col("seq").is_in(list(taken)))
 
 
-def _following(data: bytes, begin: int, lead: re.Pattern[str] | None) -> list[str]:
+def _following(data: bytes, begin: int, lead: prefixes.Lead | None) -> list[str]:
     """The lines after the one that begins there, without prefixes; blank ones are empty."""
     window = data[begin : begin + _WINDOW_BYTES]
     parts = _BREAK.split(window, maxsplit=_MOST_LINES)[1:_MOST_LINES]

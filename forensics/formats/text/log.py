@@ -111,11 +111,11 @@ def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE
     raw = sniff.sample_of([part for _, part in parts])
     calendar = calendar_of(year, parts, raw.to_list())
     tasks = prefixes.numbers_tasks(raw)
-    sample, ranks = sniff.bare(raw, tasks=tasks)
+    begins = Begins(tasks, prefixes.lead_of([part for _, part in parts]))
+    sample, ranks = sniff.bare(raw, tasks=tasks, lead=begins.tag)
     dialects = choose(registry.load("dialects").dialects, sample, calendar, ranks)
     out.format("+".join(d.name for d in dialects) or "text")
     bounds = Bounds(limits.quote_chars, limits.traceback_lines, calendar)
-    begins = Begins(tasks, prefixes.lead_of([part for _, part in parts]))
     reader = Reader(dialects, bounds, begins, first_seq=first_seq)
     rank = opened.source.rank if opened.source.rank is not None else _speaker(raw)
     if rank is None and not first_seq:
