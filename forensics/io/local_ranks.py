@@ -60,7 +60,7 @@ def with_global_ranks(place: Place, sources: Sequence[Source]) -> list[Source]:
     rank is None: which one it is cannot be told. So is that of a log in whose head a launcher says which node it is of,
     and how many processes it starts there: the number in its name counts nodes.
     """
-    return _with_folders(place, _with_tasks(place, _without_nodes(place, sources)))
+    return _with_folders(place, _with_tasks(place, _with_tags(place, _without_nodes(place, sources))))
 
 
 def with_heads(place: Place, sources: Sequence[Source]) -> list[Source]:
@@ -90,6 +90,49 @@ def _without_nodes(place: Place, sources: Sequence[Source]) -> list[Source]:
     families = (files for files in forms.values() if any(_is_of_node(_head(place, one)) for one in files[:_ENOUGH]))
     nodes = {one.path for files in families for one in files}
     return [replace(one, rank=None) if one.path in nodes else one for one in sources]
+
+
+def _with_tags(place: Place, sources: Sequence[Source]) -> list[Source]:
+    """Move the ranks of logs of one node that their names count from 0, as far as the tags in them say.
+
+    The output of a launcher's agent, in which the tags are those of its workers, is of no rank.
+    """
+    forms: dict[str, list[Source]] = {}
+    for source in sources:
+        if (
+            source.rank is not None
+            and source.size_bytes
+            and _LOG.search(source.path)
+            and not _FOLDER.match(source.path)
+        ):
+            folder, _, name = source.path.rpartition("/")
+            forms.setdefault(f"{folder}/{_NUMBER.sub('*', name)}", []).append(source)
+    ranks: dict[str, int | None] = {}
+    for files in forms.values():
+        largest = sorted(files, key=lambda one: -one.size_bytes)[:_ENOUGH]
+        if any(_tag_of(_ends(place, one)) not in {None, one.rank} for one in largest):
+            ranks |= _moved(place, files)
+    return [replace(one, rank=ranks.get(one.path, one.rank)) for one in sources]
+
+
+def _tag_of(data: bytes) -> int | None:
+    """The rank of PyTorch's tags where they are all of one."""
+    tags = {int(tag) for tag in _TAG.findall(data)}
+    return tags.pop() if len(tags) == 1 else None
+
+
+def _moved(place: Place, files: Sequence[Source]) -> dict[str, int | None]:
+    """The ranks of the logs of one node, by the tags in the largest of them; none where they are not as far apart."""
+    apart: set[int] = set()
+    for source in sorted(files, key=lambda one: -one.size_bytes)[:_MOST_FILES]:
+        data = _ends(place, source)
+        if _AGENT in data:
+            return dict.fromkeys((one.path for one in files), None)
+        tag = _tag_of(data)
+        apart |= {tag - (source.rank or 0)} if tag is not None else set()
+    first = max(apart, default=0)
+    is_sure = len(apart) == 1 and first >= len(files)
+    return {one.path: first + (one.rank or 0) for one in files} if is_sure else {}
 
 
 def _is_of_node(head: bytes) -> bool:

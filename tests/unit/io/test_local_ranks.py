@@ -231,3 +231,19 @@ def test_gpus_of_two_nodes_are_counted_on_where_their_logs_say_so(tmp_path: Path
 def test_the_number_of_a_launchers_log_counts_nodes(head: str, ranks: list[int | None], tmp_path: Path) -> None:
     files = {f"worker-{n}.log": f"{head.format(n=n)}\nstep 1\n" for n in range(2)}
     assert list(made(tmp_path, files).values()) == ranks
+
+
+def test_logs_of_a_second_node_count_on_where_the_tags_in_them_say_so(tmp_path: Path) -> None:
+    files = {f"node1/worker_{n}.log": f"loss 1\n[rank{n + 4}]: x\n" if n else "loss 1\n" for n in range(4)}
+    assert list(made(tmp_path, files).values()) == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("tags", [(1, 0), (2, 5), (1, 2)], ids=["peers", "apart", "too near"])
+def test_tags_that_count_no_node_move_no_log(tags: tuple[int, int], tmp_path: Path) -> None:
+    files = {f"worker_{n}.log": f"loss 1\n[rank{tag}]: x\n" for n, tag in enumerate(tags)}
+    assert list(made(tmp_path, files).values()) == [0, 1]
+
+
+def test_the_output_of_an_agent_with_tags_of_its_workers_is_of_no_rank(tmp_path: Path) -> None:
+    files = {f"worker_{n}.log": f"torch.distributed.elastic\n[rank{8 * n}]: x\n" for n in range(2)}
+    assert list(made(tmp_path, files).values()) == [None, None]
