@@ -13,11 +13,14 @@ from forensics.case.processes.attempts import attempts
 from forensics.case.steps import parts
 from forensics.knowledge.doing import by_words
 from forensics.knowledge.vocabulary import words_for
+from forensics.stats.spread import median_of
 from forensics.store.run import Run, derived
 from forensics.values import replace
 
 #: The cause of a row of `doing.jsonl` that names no culprit: the rank stands where it waits for others.
 WAITS = "waits_in_collective"
+#: Records of one store from which their distance is known.
+_FEWEST = 2
 _SCHEMA = {"source": pl.String, "rank": pl.Int32, "step": pl.Int64, "t_ns": pl.Int64}
 
 
@@ -30,6 +33,33 @@ class Seen(Struct, frozen=True):
     words: str = ""
     source: str = ""
     line: int | None = None
+
+
+class Pace(Struct, frozen=True):
+    """The last record of one rank, where it is, and how many steps its records are apart (median)."""
+
+    last: int
+    every: float
+    source: str
+    line: int | None = None
+    t_ns: int | None = None
+
+
+@derived
+def paces(run: Run) -> Mapping[int, Pace]:
+    """Give the last record of each rank that has two in one store, ranks in order."""
+    found: dict[int, Pace] = {}
+    for source, seen in reached(run):
+        for part in parts(seen, ["rank"]):
+            steps = part["step"].unique(maintain_order=True)
+            rank = part["rank"][-1]
+            if rank is None or len(steps) < _FEWEST:
+                continue
+            end = part.row(-1, named=True)
+            line, t_ns = end["at"] if end["printed"] else None, end["t_ns"] if end["t_ns"] >= 0 else None
+            one = Pace(end["step"], median_of(steps.diff().drop_nulls().to_list()), source, line, t_ns)
+            found[rank] = max(found.get(rank, one), one, key=lambda pace: pace.last)
+    return dict(sorted(found.items()))
 
 
 @derived
