@@ -74,7 +74,7 @@ def host_lines(run: Run) -> Iterator[Clue]:
                 continue
             said = {name.partition("__")[0]: said for name, said in hit.groupdict().items() if said}
             # who waits for an adapter in vain is its victim
-            known = rank_at(run, said.get("peer", ""))
+            known = _peer(run, line, said["peer"]) if "peer" in said else None
             known = rank_named(run, said, row["text"] or "") if known is None else known
             rank = known if known is not None else row["rank"]
             if (clue.cause, rank) not in seen:
@@ -84,6 +84,18 @@ def host_lines(run: Run) -> Iterator[Clue]:
                 words = f"{clue.words}{whose}"
                 stated = known is not None
                 yield Clue(named, clue.cause, weight, "host", words, (event_evidence(row),), stated=stated)
+
+
+def _peer(run: Run, line: errors.ErrorLine, peer: str) -> int | None:
+    """The rank of an address: by what ranks say they use, else the only one of several ranks that does not name it."""
+    known = rank_at(run, peer)
+    if known is not None or len(world(run)) < FEWEST_THAT_VOTE:
+        return known
+    host = peer.partition("<")[0]
+    hits = matching(run, line.compiled, *line.needles)
+    speakers = {row["rank"] for row, hit in hits if (hit.groupdict().get("peer") or "").partition("<")[0] == host}
+    others = world(run) - speakers
+    return min(others) if len(others) == 1 else None
 
 
 @gives_clues("HNG015 frozen-process", "events")
