@@ -22,6 +22,8 @@ from forensics.rules.hang.clue import Clue, gives_clues, of_stack
 from forensics.rules.kit import Evidence, Findings, Locator, Onset, Run, proof, rule
 
 _SHOWN = 3
+#: Less than what a stack proves without a complaint: ranks at work are in different places.
+_APART = 3
 #: What ends the wait: for a worker of the loader, or not.
 _COMES = {
     True: "it waits there until a worker gives its batch",
@@ -50,6 +52,19 @@ def stack_outlier(run: Run) -> Iterator[Clue]:
         )
     elif not outside:
         yield from _all_inside(run, inside)
+    elif not inside:
+        yield from _apart(outside)
+
+
+def _apart(found: Mapping[int, Stack]) -> Iterator[Clue]:
+    """No stack is known to wait: the few ranks that are in another call than most, which counts beside a failure."""
+    sides = _sides(found, lambda stack: stack.frames[0].function)
+    odd = tuple(sorted(rank for side in sides[:-1] for rank in side))
+    if not odd or len(odd) * 2 >= len(found):
+        return
+    first, other = found[odd[0]], found[sides[-1][0]]
+    why = f"{ranks_text(odd)} {'is' if len(odd) == 1 else 'are'} in {first.at.text}, most others in {other.at.text}"
+    yield Clue(odd, first.work or "host_stall", _APART, "stack", why, (of_stack(first), of_stack(other)))
 
 
 def _outside(free: Mapping[int, Stack], waiting: Sequence[int], proof: Evidence, cause: str = "") -> Iterator[Clue]:
