@@ -6,6 +6,7 @@ starts the group anew. What a group without a training step then complains of fo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,9 @@ from forensics.store.run import Run, derived
 from forensics.values import replace
 
 _FOLDER = lazily(r"(?:^|/)attempt_(\d{1,6})/")
+#: The host that pdsh puts before a line; the first of the ranks of each host in a list.
+_HOST = lazily(r"([\w.-]{1,64}): ")
+_HOST_RANKS = lazily(r"'([\w.-]{1,64})': \[(\d{1,7})")
 #: How a Python program ends by an exception that nobody caught.
 _ERROR = 1
 #: No node has more devices than this, so that with fewer ranks a local rank is a rank.
@@ -97,6 +101,17 @@ def _agents(run: Run) -> dict[str, int]:
     for source, attrs in rows.collect().iter_rows():
         found.setdefault(source, set()).add(int(attributes(attrs)["first"]))
     return {source: ranks.pop() for source, ranks in found.items() if len(ranks) == 1}
+
+
+def first_on_host(run: Run, source: str, quote: str) -> int | None:
+    """Give the first rank of the host before a line, or in the name of its log, as a launcher lists them."""
+    rows = run.scan("events").filter(pl.col("code").is_in(telling("ranks_of_hosts"))).select("attrs").collect()
+    firsts = {host: int(n) for attrs in rows["attrs"] for host, n in _HOST_RANKS.findall(attributes(attrs)["hosts"])}
+    before = _HOST.match(quote)
+    if before is not None and before[1] in firsts:
+        return firsts[before[1]]
+    named = [first for host, first in firsts.items() if re.search(rf"(?<!\w){re.escape(host)}(?!\w)", source)]
+    return named[0] if len(named) == 1 else None
 
 
 def _counted(end: GroupEnd, firsts: Mapping[str, int]) -> GroupEnd:

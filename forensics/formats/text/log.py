@@ -25,6 +25,7 @@ from forensics.formats.rows.text import settle
 from forensics.formats.text.sample import choose, is_text, parts_of
 from forensics.io.blocks import Block, count_lines
 from forensics.io.limits import DEFAULT, Limits
+from forensics.io.rank_words import words_before
 from forensics.knowledge.errors import speaking_of
 
 #: Hits of one code that are not rows.
@@ -117,7 +118,8 @@ def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE
     out.format("+".join(d.name for d in dialects) or "text")
     bounds = Bounds(limits.quote_chars, limits.traceback_lines, calendar)
     reader = Reader(dialects, bounds, begins, first_seq=first_seq)
-    rank = opened.source.rank if opened.source.rank is not None else _speaker(raw)
+    joined = opened.source.rank is None and any(word in "\n".join(raw.to_list()) for word in words_before("launcher"))
+    rank = opened.source.rank if opened.source.rank is not None or joined else _speaker(raw)
     if rank is None and not first_seq:
         _write(out, _printing(ranks), rank, opened.source.attempt or 0)
     return Log(reader, rank, opened.source.attempt or 0, piece_bytes, is_wrapped=parts != sampled)

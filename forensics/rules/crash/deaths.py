@@ -12,7 +12,7 @@ from forensics.case.end_markers import marks_of
 from forensics.case.errors.exits import NONZERO, exits
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, death_of
-from forensics.case.errors.launchers import GroupEnd, group_ends
+from forensics.case.errors.launchers import GroupEnd, first_on_host, group_ends
 from forensics.case.errors.named import many_hosts
 from forensics.case.errors.timeline import in_order
 from forensics.case.last_steps import last_step
@@ -35,7 +35,7 @@ def signal_death(run: Run) -> Findings:
     found = in_order(f for f in standing(run) if death_of(f.code, f.cause))
     if not found:
         return
-    first = _placed(found, one_host=not many_hosts(run))
+    first = _placed(run, found)
     onset = onset_of(run, first)
     killed = first.cause == KILLED
     done = None if killed else _finished_before(run, first)
@@ -66,15 +66,25 @@ def _finished_before(run: Run, death: Failure) -> Evidence | None:
     return Evidence(mark.source, Locator(mark.line, mark.byte), mark.quote, t_ns=mark.t_ns)
 
 
-def _placed(found: Sequence[Failure], *, one_host: bool) -> Failure:
+def _placed(run: Run, found: Sequence[Failure]) -> Failure:
     """Give the first death, preferring the one of the same kind that names its rank, in its words or by its file."""
     same = [f for f in found if f.cause == found[0].cause]
     block = next((f for f in reversed(same) if f.rank is not None and _BLOCK.match(f.quote)), None)
     if block is not None:
         return block
-    told = ((f, _LOCAL_RANK.search(f.quote) or (_OF_COMMAND.search(f.quote) if one_host else None)) for f in same)
-    named = (replace(f, rank=int(hit[1])) if f.rank is None and hit is not None else f for f, hit in told)
+    named = (replace(f, rank=_rank_said(run, f)) if f.rank is None else f for f in same)
     return next((f for f in named if f.rank is not None), found[0])
+
+
+def _rank_said(run: Run, death: Failure) -> int | None:
+    """Give the rank of the worker that a line names by its local rank, where its host is known or there is one."""
+    if (hit := _LOCAL_RANK.search(death.quote)) is not None:
+        return int(hit[1])
+    if (hit := _OF_COMMAND.search(death.quote)) is None:
+        return None
+    first = first_on_host(run, death.source, death.quote)
+    first = 0 if first is None and not many_hosts(run) else first
+    return None if first is None else first + int(hit[1])
 
 
 @rule("CRH003 peer-lost", "collectives events facts metrics sources stack_frames", severity="error", confidence="low")
