@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 from forensics.analyses.nan.detector import named_operation
@@ -148,7 +150,8 @@ def _met_alone(found: NanOnset) -> bool:
     logging = set(found.rows["rank"].drop_nulls().unique().to_list())
     if found.first.role != "detector" or len(detected) != 1 or detected & logging:
         return False
-    return bool(logging) or f"rank {found.first.row['rank']}:" in (found.first.row["text"] or "").lower()
+    said = re.search(rf"\brank {found.first.row['rank']}\b", found.first.row["text"] or "", re.IGNORECASE)
+    return bool(logging) or said is not None
 
 
 def _told_apart(found: NanOnset) -> bool:
