@@ -2,41 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 
-from forensics.analyses.pace.ranks import Straggling, stragglers
+from forensics.analyses.pace.ranks import Straggler, Straggling, stragglers
 from forensics.analyses.traces.breakdown import by_rank
 from forensics.analyses.traces.ranks import arrivals, waits
+from forensics.case.rank_spans import ranks_do
 from forensics.rules.kit import Findings, Onset, Run, Struct, proof, rule
 from forensics.rules.slowdown._spans import ms, percent, quoted, span_evidence
 
+#: A rank is as slow as the worst from this share of its excess on.
+_AS_FAR = 0.75
 _PAIR = 2  # of two ranks that always differed, each may be the one whose work is as planned
 
 
 @rule("SLO006 straggling-rank", "metrics", cause="straggler")
 def straggling_rank(run: Run, cfg: Straggling) -> Findings:
     """Find the rank whose own work takes longest, by its own times or by how little it waits."""
-    one = max(stragglers(run, cfg), key=lambda s: abs(s.excess), default=None)
+    found = tuple(stragglers(run, cfg))
+    one = max(found, key=lambda s: abs(s.excess), default=None)
     if one is None:
         return
+    ranks = _as_slow(one, found)
     first, last = one.rows.row(0, named=True), one.rows.row(-1, named=True)
-    words = "waits" if one.waiting else "takes"
-    others = "the other rank" if one.ranks == _PAIR else f"the other {one.ranks - 1} ranks"
+    words = ranks_do(ranks, "wait" if one.waiting else "take")
+    others = "the other rank" if one.ranks == _PAIR else f"the other {one.ranks - len(ranks)} ranks"
     share = f"{100 * abs(one.excess):.0f} % {'less' if one.waiting else 'longer'} than {others}"
     if 2 * one.others < one.own and not one.waiting:
         share = f"{one.own:.4g} where {others} take{'s' * (one.ranks == _PAIR)} {one.others:.4g}"
     whose = "the rank that waits least is the one that the others wait for" if one.waiting else "all others wait for it"
     grave = abs(one.excess) >= cfg.error and (one.ranks > _PAIR or one.last_like is not None)
     yield straggling_rank.finding(
-        f"rank {one.rank} {words} {share} in {first['raw_name']}",
+        f"{words} {share} in {first['raw_name']}",
         f"{one.z:.0f} robust deviations over the ranks, in {100 * one.blocks:.0f} % of the blocks of steps; {whose}",
         proof(first, last),
         Onset(step=first["at"], t_ns=first["t_ns"], rank=one.rank, step_lo=one.last_like),
         severity="error" if grave else "warning",
         confidence="high" if one.z >= 2 * cfg.z and one.blocks == 1 else "medium",
-        culprits=(one.rank,),
+        culprits=ranks,
         numbers={"excess": one.excess, "z": one.z, "ranks": one.ranks, "own": one.own, "others": one.others},
     )
+
+
+def _as_slow(one: Straggler, found: Iterable[Straggler]) -> tuple[int, ...]:
+    """The ranks that stand out as far in the same time, as those of one host do; the worst alone of half the job."""
+    name = one.rows["raw_name"][0]
+    same = (s for s in found if s.waiting is one.waiting and s.rows["raw_name"][0] == name)
+    ranks = tuple(sorted({s.rank for s in same if abs(s.excess) >= _AS_FAR * abs(one.excess)}))
+    return ranks if 2 * len(ranks) < one.ranks else (one.rank,)
 
 
 class TracedStraggler(Struct, frozen=True):
