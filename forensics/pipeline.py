@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import polars as pl
 from msgspec import Struct, field
 
 from forensics import registry
@@ -37,6 +39,9 @@ from forensics.values import replace
 
 #: A run of more bytes than this is spilled to the store on disk instead of staying in memory.
 IN_MEMORY_BYTES = 256 << 20
+#: Of a run of more records its tables are asked in pieces, as polars does where nobody says anything else: that takes
+#: less memory, and twice the time where a table has few rows.
+_FEW_RECORDS = 100_000
 
 
 class Defaults(Struct, frozen=True):
@@ -260,8 +265,26 @@ def _is_over(tried: Attempts, finding: Finding) -> bool:
     return tried.is_over(proof.source, line=proof.locator.line, byte=proof.locator.byte, t_ns=proof.t_ns)
 
 
+@contextlib.contextmanager
+def _asked_whole(run: Run) -> Generator[None]:
+    """Let polars answer questions about a run of few records with its engine that takes a table whole.
+
+    An engine that the user set for the process stays.
+    """
+    few = int(run.collect("sources")["records"].sum()) <= _FEW_RECORDS
+    with contextlib.ExitStack() as kept:
+        if few and "POLARS_ENGINE_AFFINITY" not in os.environ:
+            kept.enter_context(pl.Config(engine_affinity="in-memory"))
+        yield
+
+
 def report_of(run: Run, config: RuleConfig | None = None, shapes: frozenset[Shape] | None = None) -> Report:
     """Judge a run that has been read, by every rule or by those of some shapes only."""
+    with _asked_whole(run):
+        return _report_of(run, config, shapes)
+
+
+def _report_of(run: Run, config: RuleConfig | None, shapes: frozenset[Shape] | None) -> Report:
     config = config if config is not None else Defaults(thresholds=run.thresholds)
     run = run.under(thresholds_of(config))
     every = tuple(findings_of(run, config, shapes))

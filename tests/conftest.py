@@ -9,6 +9,8 @@ from typing import Any
 # cores have a process of pytest each. Libraries read this when they are imported.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# They are few, too, of which a judgement asks polars' engine that takes a table whole (`pipeline.py`).
+os.environ.setdefault("POLARS_ENGINE_AFFINITY", "in-memory")
 
 import numpy as np
 import pytest
