@@ -130,8 +130,7 @@ def data_position_lost(run: Run, cfg: DataPositionLost) -> Findings:
                     "the step goes on while the counter of the data does not",
                     proof(first, last, *loaded(run, boundary)),
                     onset(boundary),
-                    numbers={"before": before, "after": after},
-                    **sure,
+                    **{**sure, "numbers": {"before": before, "after": after}},
                 )
                 return
         if (found := _by_the_loss(run, boundary, cfg)) is not None:
