@@ -259,7 +259,7 @@ class Stalls(Gravity, frozen=True):
 
 @rule("SLO030 stalls-more-frequent", "metrics checkpoints progress spans events")
 def stalls_more_frequent(run: Run, cfg: Stalls) -> Findings:
-    """Find the clock whose stalls add most, else one that stalls from its beginning on."""
+    """Find the clock whose stalls add most, else one that stalls from its beginning on, for no compiler."""
     end, found = ending(run), gravest(run, cfg, "stalls", "pauses")
     is_over = end.success is not None or end.reach.is_reached
     for one, change in filter(None, [found]):
@@ -274,7 +274,8 @@ def stalls_more_frequent(run: Run, cfg: Stalls) -> Findings:
             cause="recompiles" if recompiling(run) else "periodic_pauses" if change.period else "stalls",
             numbers={"added": added, "z": change.z, "lost": one.lost(change), "period_steps": change.period},
         )
-    if found is None and (steady := max(_stalling(run, cfg), key=lambda pair: pair[1], default=None)) is not None:
+    steady = max(_stalling(run, cfg), key=lambda pair: pair[1], default=None) if found is None else None
+    if steady is not None and not recompiling(run):
         one, share = steady
         slow = one.steady.paused.nonzero()[0]
         yield stalls_more_frequent.finding(
@@ -284,7 +285,7 @@ def stalls_more_frequent(run: Run, cfg: Stalls) -> Findings:
             Onset(step=one.at(int(slow[0])), rank=one.clock.rank),
             severity="warning",
             confidence="medium",
-            cause="recompiles" if recompiling(run) else "stalls",
+            cause="stalls",
             numbers={"share": share, "stalls": len(slow)},
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from forensics.analyses.pace.account import Gravity, paced, pauses_of
+from forensics.analyses.pace.account import Gravity, paced
 from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.traces.steps import compile_rows, compile_share
 from forensics.knowledge.errors import telling
@@ -40,11 +40,23 @@ def recompiles(run: Run, cfg: Recompiles) -> Findings:
 
 
 def recompiling(run: Run) -> bool:
-    """Whether a log says that it recompiled often, and much time goes to slow steps: single ones, or as few as that."""
+    """Whether a log says that it recompiled often, and much time goes to slow steps: single ones, or as few as that.
+
+    A compiler that gave up has recompiled often, whatever the log holds of it.
+    """
     least = run.threshold(Recompiles)
-    told = run.scan("events").filter(pl.col("code").is_in(telling("recompiled"))).collect().height
-    slow = min((len(pauses.records) for _, pauses in pauses_of(run) if pauses.share >= least.burst), default=0)
+    told, gave_up = (_told(run, fact) for fact in ("recompiled", "recompile_limit"))
+    if gave_up and _share(run) >= least.burst:
+        return True
+    pauses = ((one.seconds, one.paused | one.periodic(one.pauses)) for one in (paces.steady for paces in paced(run)))
+    slow = min(
+        (int(flags.sum()) for seconds, flags in pauses if share_of_time(seconds, flags) >= least.burst), default=0
+    )
     return told >= least.few and (_share(run) >= least.burst or 0 < slow <= 2 * told)
+
+
+def _told(run: Run, fact: str) -> int:
+    return run.scan("events").filter(pl.col("code").is_in(telling(fact))).collect().height
 
 
 def _share(run: Run) -> float:
