@@ -13,12 +13,13 @@ from forensics.analyses.pace.clocks import clocks
 from forensics.analyses.pace.names import pace_name
 from forensics.analyses.pace.parts import is_part
 from forensics.case.endings import ending
+from forensics.case.errors.coded import codes
 from forensics.case.series import Index, index_of, keys_of
-from forensics.case.settings import keyed, settings
+from forensics.case.settings import keyed, keys_with, settings
 from forensics.case.world import world
 from forensics.knowledge.recordings import Recording, recordings
 from forensics.model import Recorded
-from forensics.patterns import having
+from forensics.patterns import compiled, having
 from forensics.store.run import Run, derived
 
 #: Names of metrics that an analysis knows, by the kind of signal that they are: from the canonical and the raw name.
@@ -107,13 +108,13 @@ def _elsewhere(one: Recording, run: Run) -> Recorded | None:
 def _frames(one: Recording, run: Run) -> list[pl.LazyFrame]:
     """Rows that show a signal, in the tables in which it may be."""
     found = [run.scan(table) for table in one.tables if table in run.frames]
-    if one.events and "events" in run.frames:
-        found.append(run.scan("events").filter(pl.col("code").str.contains(f"^(?:{one.events})$")))
-    if one.facts and "facts" in run.frames:
-        found.append(keyed(run, f"(?i)(?:^|[./]){one.facts}$"))
+    if one.events and (own := [code for code in codes(run) if compiled(f"^(?:{one.events})$").search(code)]):
+        found.append(run.scan("events").filter(pl.col("code").is_in(own)))
+    if one.facts and keys_with(run, pattern := f"(?i)(?:^|[./]){one.facts}$"):
+        found.append(keyed(run, pattern))
     if one.formats:
         found.append(run.scan("sources").filter(pl.col("format").str.contains(f"^(?:{one.formats})$")))
     if one.ranks:
-        ranked = run.scan("sources").filter(pl.col("rank").is_not_null())
-        found.append(ranked.filter(pl.col("rank").n_unique() > 1))
+        ranked = run.collect("sources").drop_nulls("rank")
+        found += [ranked.lazy()] if ranked["rank"].n_unique() > 1 else []
     return found

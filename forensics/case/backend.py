@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from forensics.case.errors.coded import codes
 from forensics.case.series import keys_of
 from forensics.case.settings import stated
 from forensics.knowledge.backends import Backend, backends
@@ -14,7 +15,7 @@ from forensics.store.run import Run, derived
 @derived
 def backend(run: Run) -> str:
     """Give the backend's name as the table of knowledge has it; empty when nothing tells."""
-    lines = run.scan("events").select(pl.col("code").drop_nulls().unique()).collect().to_series()
+    lines = pl.Series(sorted(codes(run)), dtype=pl.String)
     names, values = keys_of(run)["raw_name"].drop_nulls().unique(), stated(run, "device")["said"].unique()
 
     def fits(one: Backend) -> bool:

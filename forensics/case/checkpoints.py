@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 
 import polars as pl
@@ -17,7 +18,7 @@ from forensics.case.steps import at
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.paths import is_weights, whose
 from forensics.patterns import lazily
-from forensics.store.run import Run, derived
+from forensics.store.run import Run, derived, nothing
 
 _BEST_FIRST = {"directory": 0, "committed": 1, "saved": 2}
 _WRITTEN = tuple(_BEST_FIRST)
@@ -36,7 +37,16 @@ def known(run: Run) -> pl.DataFrame:
     not removed; one that is missing on disk between others of its folder is. `ruined`: an error names it. `replaced`: a
     later step was saved into its file.
     """
-    told = run.collect("checkpoints").sort("source", "attempt", "seq", maintain_order=True)
+    told = run.collect("checkpoints")
+    return _known(run, told.sort("source", "attempt", "seq", maintain_order=True)) if told.height else _none_known()
+
+
+@cache
+def _none_known() -> pl.DataFrame:
+    return _known(Run(""), nothing("checkpoints"))
+
+
+def _known(run: Run, told: pl.DataFrame) -> pl.DataFrame:
     rows = _placed(run, told)
     frame = rows.filter(pl.col("step").is_not_null()).with_columns(
         written=pl.col("kind").is_in(_WRITTEN),
@@ -85,6 +95,8 @@ class Lacking(Struct, frozen=True):
 @derived
 def lacking(run: Run) -> tuple[Lacking, ...]:
     """Give the checkpoints on disk that lack parts, by the names of the others, in the order of their paths."""
+    if "checkpoints" not in run.frames:
+        return ()
     rows = run.scan("checkpoints").filter((pl.col("kind") == "directory") & pl.col("source").str.contains("-of-"))
     found: dict[tuple[str, str, int], dict[int, tuple[str, int | None]]] = {}
     for source, path, step in rows.select("source", "path", "step").sort("source").collect().iter_rows():

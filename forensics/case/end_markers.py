@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.errors.coded import ending_with, events_of
 from forensics.case.series import metric_rows, of_each_source, record_pieces
 from forensics.case.steps import in_file, rises
 from forensics.knowledge.errors import telling
@@ -123,24 +124,27 @@ class Marks(Struct, frozen=True):
 @derived
 def marks_of(run: Run) -> Marks:
     """Collect the markers and the training rows of a run."""
-    begun = run.scan("events").filter(pl.col("code").str.ends_with(".started")).collect()
-    successes, starts = (
-        tuple(
-            Mark(r["source"], r["at"], r["t_ns"], r["code"], r["text"] or "", r["line"], r["byte"])
-            for r in rows.with_columns(at=in_file()).sort("source", "at", maintain_order=True).iter_rows(named=True)
-        )
-        for rows in (ends_of(run), begun)
+    begun = events_of(run, ending_with(run, ".started"))
+    return Marks(_marks(ends_of(run)), _marks(begun), _steps(run))
+
+
+def _marks(rows: pl.DataFrame) -> tuple[Mark, ...]:
+    if rows.is_empty():
+        return ()
+    return tuple(
+        Mark(r["source"], r["at"], r["t_ns"], r["code"], r["text"] or "", r["line"], r["byte"])
+        for r in rows.with_columns(at=in_file()).sort("source", "at", maintain_order=True).iter_rows(named=True)
     )
-    return Marks(successes, starts, _steps(run))
 
 
 @derived
 def ends_of(run: Run) -> pl.DataFrame:
     """The events that say that training finished, those that say it as the last line of their log included."""
-    lasting = pl.col("code").is_in(telling("finished_as_last_line"))
-    found = run.scan("events").filter(is_end() | lasting).collect()
-    if found.is_empty():
+    at_last = telling("finished_as_last_line")
+    found = events_of(run, at_last | telling("finished") | ending_with(run, ".ended"))
+    if at_last.isdisjoint(found["code"]):
         return found
+    lasting = pl.col("code").is_in(at_last)
     last = pl.col("source").replace_strict(last_lines(run), default=None, return_dtype=pl.Int64)
     return found.filter(~lasting | (pl.col("line") == last))
 

@@ -13,18 +13,18 @@ from msgspec import Struct
 
 from forensics.case.curves.loss import curves
 from forensics.case.end_markers import ends_the_log, last_lines, marks_of
+from forensics.case.errors.coded import events_telling
 from forensics.case.joined.stores import counted_record_pieces, counted_records
 from forensics.case.processes.attempts import attempts
 from forensics.case.progress import CLOSE, Counter, is_close, ledger
 from forensics.case.series import metric_rows, of_each_source
 from forensics.case.steps import at, of_training, rises
-from forensics.knowledge.errors import telling
 from forensics.model import Evidence, EvidenceRole, Locator
 from forensics.store.run import Run, derived
 
 #: What a tracker writes of a run that did not end itself.
 _BROKEN = frozenset(("FAILED", "KILLED"))
-_CODE = "exit code "
+_CODE, _STATUS = "exit code ", "mlflow.status"
 
 
 class Reach(Struct, frozen=True):
@@ -77,7 +77,7 @@ def _marker(run: Run) -> Evidence | None:
 
 def _exit_of_zero(run: Run) -> Evidence | None:
     """The line that says that the program ended with code 0, if it is at the end of its log."""
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("ended_with_zero"))).sort("source", "seq").collect()
+    rows = events_telling(run, "ended_with_zero", order=("source", "seq"))
     last = last_lines(run) if rows.height else {}
     for row in reversed(rows.to_dicts()):
         if ends_the_log(row["source"], row["line"], last):
@@ -87,25 +87,30 @@ def _exit_of_zero(run: Run) -> Evidence | None:
 
 
 def _finished(run: Run) -> Evidence | None:
-    rows = _statuses(run).filter(pl.col("value") == "FINISHED")
-    for source, line, key in rows.select("source", "line", "key").iter_rows():
-        quote = f"{key} = FINISHED"
-        return Evidence(source, Locator(line=line, path=key), quote, role=EvidenceRole.CONTRADICTS)
+    for source, line, key, value in _facts_of_exit(run):
+        if key == _STATUS and _bare(value) == "FINISHED":
+            quote = f"{key} = FINISHED"
+            return Evidence(source, Locator(line=line, path=key), quote, role=EvidenceRole.CONTRADICTS)
     return None
 
 
 def _recorded(run: Run) -> tuple[str, bool]:
     """The word of a tracker on the end of the run, and whether one wrote no exit record."""
-    words = _statuses(run)["value"].to_list()
-    lacks = (pl.col("family") == "exit") & pl.col("key").str.ends_with("exit_record") & (pl.col("value") == "false")
-    code = (pl.col("family") == "exit") & pl.col("key").str.ends_with("exit_code") & (pl.col("value") != "0")
-    words += [f"{_CODE}{value}" for value in run.scan("facts").filter(code).collect()["value"].to_list()]
-    return (words[-1] if words else ""), run.scan("facts").filter(lacks).collect().height > 0
+    said = [(key, value) for _, _, key, value in _facts_of_exit(run)]
+    words = [_bare(value) for key, value in said if key == _STATUS]
+    words += [f"{_CODE}{value}" for key, value in said if key.endswith("exit_code") and value not in {None, "0"}]
+    return (words[-1] if words else ""), any(key.endswith("exit_record") and value == "false" for key, value in said)
 
 
-def _statuses(run: Run) -> pl.DataFrame:
-    told = (pl.col("family") == "exit") & (pl.col("key") == "mlflow.status")
-    return run.scan("facts").filter(told).with_columns(pl.col("value").str.strip_chars('"')).collect()
+def _bare(value: str | None) -> str:
+    return (value or "").strip('"')
+
+
+@derived
+def _facts_of_exit(run: Run) -> list[tuple[str, int | None, str, str | None]]:
+    """Source, line, key and value of the facts that tell of an end."""
+    facts = run.scan("facts").filter((pl.col("family") == "exit") & pl.col("key").is_not_null())
+    return facts.select("source", "line", "key", "value").collect().rows() if "facts" in run.frames else []
 
 
 def _reach(run: Run) -> Reach:

@@ -37,7 +37,7 @@ _AGREE = 0.05
 @derived
 def epoch_scale(run: Run) -> EpochScale | None:
     """Give the scale of a run; None where nothing tells it."""
-    told = _told(run).filter(pl.col("at") >= pl.col("at").max() / 2).collect().sort("epoch")
+    told = _told(run).filter(pl.col("at") >= pl.col("at").max() / 2).sort("epoch")
     if told.height and told["epoch"][-1] % 1:
         each = told["at"] / told["epoch"]
         spread = float(each.max() - each.min())  # type: ignore[operator,arg-type] # numbers
@@ -57,6 +57,7 @@ def counts_epochs(run: Run) -> frozenset[str]:
     return by_epoch if by_epoch and _judged(run) - by_epoch else frozenset()
 
 
+@derived
 def _by_epoch(run: Run) -> frozenset[str]:
     """Sources whose step is the epoch, in each of their epochs."""
     alike = (pl.col("at") == pl.col("epoch")).all().over("source")
@@ -72,10 +73,11 @@ def _numbered(run: Run) -> pl.LazyFrame:
     return metric_records(run).filter(at().is_not_null() & pl.col("trains"))
 
 
-def _told(run: Run) -> pl.LazyFrame:
+@derived
+def _told(run: Run) -> pl.DataFrame:
     """Records that give both an epoch and a step."""
     finite = pl.col("epoch").is_finite() & (pl.col("epoch") > 0)
-    return _numbered(run).filter(finite).select("source", "epoch", at())
+    return _numbered(run).filter(finite).select("source", "epoch", at()).collect()
 
 
 def _of_batches(run: Run) -> EpochScale | None:
@@ -109,7 +111,8 @@ def _below_heads(run: Run) -> pl.DataFrame:
 @derived
 def _ends(run: Run) -> pl.DataFrame:
     """The last step of each epoch (columns `source`, `epoch`, `at`), and the steps since the epoch before (`slope`)."""
-    records = pl.concat([_told(run).collect(), _below_heads(run).select("source", "epoch", "at")])
+    below = [_below_heads(run).select("source", "epoch", "at")] if "progress" in run.frames else []
+    records = pl.concat([_told(run), *below])
     ends = records.filter(pl.col("epoch").is_finite()).group_by("source", "epoch").agg(pl.col("at").max())
     since = (pl.col("at").diff() / pl.col("epoch").diff()).over("source")
     newest = pl.col("epoch") == pl.col("epoch").max().over("source")

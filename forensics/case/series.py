@@ -148,7 +148,17 @@ def holding(run: Run, means: str, column: str = "name") -> pl.Expr:
     Each name is asked once, and where they are few by Python, which keeps its patterns from run to run: polars keeps
     32, and compiles any other anew in 0.3 to 2 ms.
     """
-    return pl.col(column).is_in(having(keys_of(run)[column].unique(), words_for(means)))
+    return pl.col(column).is_in(having(run.derived(_Printed(column)), words_for(means)))
+
+
+class _Printed(Struct, frozen=True):
+    """What the series of a run are called, each once."""
+
+    column: str
+
+    def __call__(self, run: Run) -> pl.Series:
+        """Give the names of a column."""
+        return keys_of(run)[self.column].unique()
 
 
 def metric_rows(run: Run, where: pl.Expr, *, without: pl.DataFrame | None = None, coded: bool = False) -> pl.LazyFrame:

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
+from forensics.case.errors.coded import codes, events_telling
 from forensics.case.errors.exits import exits
 from forensics.case.errors.named import ranks_named
 from forensics.case.rank_spans import MOST_RANKS, listed
 from forensics.case.series import keys_of, metric_rows
+from forensics.case.steps import only
 from forensics.knowledge.errors import telling
 from forensics.knowledge.settings import setting
 from forensics.patterns import lazily
@@ -37,12 +39,15 @@ def world(run: Run) -> frozenset[int]:
     empty = run.scan("sources").filter((pl.col("size") == 0) & pl.col("rank").is_not_null()).select("rank").collect()
     found: set[int] = {*empty["rank"].to_list(), *exits(run).by_rank}
     for table in ("events", "metrics", "collectives", "stack_frames"):
+        if table not in run.frames:
+            continue
         table_rows = keys_of(run).lazy() if table == "metrics" else run.scan(table)
         rows = table_rows.select("rank").filter(pl.col("rank").is_not_null()).unique().collect()
         found.update(rows["rank"].to_list())
-    dumped = run.scan("stack_frames").select(pl.col("pid").drop_nulls().unique()).collect()["pid"]
-    found.update(ranks_named(run)[name] for name in map(str, dumped) if name in ranks_named(run))
-    for text in run.scan("collectives").select(pl.col("ranks").drop_nulls().unique()).collect()["ranks"]:
+    found.update(
+        ranks_named(run)[name] for name in map(str, _each(run, "stack_frames", "pid")) if name in ranks_named(run)
+    )
+    for text in _each(run, "collectives", "ranks"):
         found.update(listed(text))
     found.update(range(_size(run)))
     stated = _stated(run)
@@ -50,6 +55,12 @@ def world(run: Run) -> frozenset[int]:
     if (found and len(found) == stated - 1) or ranks_in_group(run):
         found.update(range(stated))
     return frozenset(rank for rank in found if 0 <= rank < MOST_RANKS)
+
+
+def _each(run: Run, table: str, column: str) -> pl.Series:
+    """Each value of a column once, where something wrote the table."""
+    rows = run.scan(table).select(pl.col(column).drop_nulls().unique()) if table in run.frames else None
+    return pl.Series() if rows is None else rows.collect().to_series()
 
 
 @derived
@@ -81,6 +92,8 @@ def _size(run: Run) -> int:
 
 def _stated(run: Run) -> int:
     """Size of the job as the last line that counts its devices states it, 0 where none does."""
+    if codes(run).isdisjoint(telling("devices")):
+        return 0
     said = pl.col("code").is_in(telling("devices")) & pl.col("text").str.contains(f"(?i){_SIZE.pattern}")
     complaints = run.scan("events").filter(pl.col("attrs").str.contains(_COMPLAINT)).select("source", "line").unique()
     stated = run.scan("events").filter(said).join(complaints, on=["source", "line"], how="anti")
@@ -97,8 +110,9 @@ def nodes(run: Run) -> dict[int, str]:
 @derived
 def devices_told(run: Run) -> tuple[tuple[str, int, int], ...]:
     """Source, line and number of devices of each line or record that counts the run's devices, in order."""
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("devices")) & pl.col("line").is_not_null())
-    counts = rows.select("source", "line", "attrs").sort("source", "line").collect()
+    counts = only(events_telling(run, "devices", order=("source", "line")), "source", "line", "attrs").drop_nulls(
+        "line"
+    )
     lines = [(source, line, int(json.loads(attrs)["devices"])) for source, line, attrs in counts.iter_rows()]
     return tuple(sorted((*lines, *_counted(run))))
 

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-import polars as pl
 from msgspec import Struct
 
 from forensics.action import Action, Setting
@@ -19,7 +18,7 @@ from forensics.case.checkpoints import known
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import places, row_of_exception, words_of
 from forensics.case.errors.raised import died_in, raised_in
-from forensics.case.series import metric_names, metric_records
+from forensics.case.series import index_of, keys_of, metric_names
 from forensics.case.settings import settings
 from forensics.case.trainers import trainers
 from forensics.case.world import world
@@ -192,7 +191,7 @@ def _situation(
     values["fix"] = values.get("changed") or (filled(fixing.fix, values) if fixing is not None else "") or ""
     device = backend(run) or _UNKNOWN
     by_trainers = frozenset(one.name for one in trainers(run))
-    trained = not metric_records(run).filter("trains").head(1).collect().is_empty()
+    trained = any(name is not None and not name.startswith("eval") for name in keys_of(run)["name"])
     states = {
         "a_trainer": bool(by_trainers),
         "no_trainer": not by_trainers,
@@ -201,7 +200,7 @@ def _situation(
         "no_saves": not saves,
         "no_snapshot": not snapshots(run),
         "untrained": not trained,
-        "untimed": trained and run.scan("metrics").filter(pl.col("t_ns").is_not_null()).head(1).collect().is_empty(),
+        "untimed": trained and index_of(run).table.shared("t_ns").is_null().all(),
         "at_once": before < _LATER,
         "later": before >= _LATER,
         "begun": before == 1,

@@ -38,8 +38,8 @@ class Run:
         return self.frames[table] if table in self.frames else _empty(table)
 
     def collect(self, table: str) -> pl.DataFrame:
-        """Give one table whole."""
-        return self.scan(table).collect()
+        """Give one table whole; raises `KeyError` for a table that the schema does not name."""
+        return self.frames[table].collect() if table in self.frames else nothing(table)
 
     def derived(self, make: Callable[[Run], T]) -> T:
         """Give what `make` computes from this run; it is computed at the first call and kept as long as the run."""
@@ -87,9 +87,14 @@ def derived(make: Callable[[Run], T]) -> Callable[[Run], T]:
 
 
 @cache
+def nothing(table: str) -> pl.DataFrame:
+    """Give a table that nothing wrote; made once, as half of all questions are about one."""
+    return pl.DataFrame(schema=dict(TABLES[table]))
+
+
+@cache
 def _empty(table: str) -> pl.LazyFrame:
-    """A table that nothing wrote; made once, as half of all questions are about one."""
-    return pl.LazyFrame(schema=dict(TABLES[table]))
+    return nothing(table).lazy()
 
 
 def run_of(name: str, tables: Mapping[str, pl.DataFrame]) -> Run:

@@ -87,6 +87,8 @@ def by_key(frame: pl.DataFrame) -> dict[Key, list[Row]]:
 
 def courses(run: Run) -> dict[Key, list[Row]]:
     """Results with a value, by task, metric and filter, each from the earliest to the last."""
+    if "evals" not in run.frames:
+        return {}
     known = by_key(run.collect("evals").filter(pl.col("value").is_not_null()))
     return {key: sorted(rows, key=age) for key, rows in known.items()}
 

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.errors.coded import codes, events_of
 from forensics.case.errors.kinds import attributes
 from forensics.case.rank_spans import listed
 from forensics.case.world import world
@@ -124,7 +125,13 @@ def pending_expr() -> pl.Expr:
     return pl.col("state").is_in(["scheduled", "started", "timed_out"])
 
 
+#: The code of a dump of the flight recorder, read as events.
+_DUMP = "fr-dump"
+
+
 def _timed_out(run: Run) -> dict[int, frozenset[int]]:
+    if "collectives" not in run.frames:
+        return {}
     rows = (
         run.scan("collectives")
         .filter(pl.col("group").is_null() & pl.col("rank").is_not_null() & (pl.col("state") == "timed_out"))
@@ -155,6 +162,8 @@ def sizes_in(run: Run, seq: int) -> dict[int, str]:
 
 def _late(run: Run) -> Iterator[tuple[int, int, str, str | None]]:
     """The number, the rank, the operation and its sizes of what watchdogs report without a group."""
+    if "collectives" not in run.frames:
+        return iter(())
     return (
         run.scan("collectives")
         .filter(pl.col("group").is_null() & (pl.col("state") == "timed_out"))
@@ -169,13 +178,15 @@ def _late(run: Run) -> Iterator[tuple[int, int, str, str | None]]:
 
 def _dumps(run: Run) -> tuple[dict[int, str], dict[str, frozenset[int]]]:
     """The dump to believe of each rank, and which ranks left a dump of the same kind (a path but for its numbers)."""
+    if "collectives" not in run.frames and _DUMP not in codes(run):
+        return {}, {}
     held = (
         run.scan("collectives")
         .filter(pl.col("rank").is_not_null())
         .group_by("source", "rank")
         .agg(pending=pending_expr().sum(), stacks=pl.col("stack").is_not_null().sum())
     )
-    told = run.scan("events").filter((pl.col("code") == "fr-dump") & pl.col("rank").is_not_null())
+    told = run.scan("events").filter((pl.col("code") == _DUMP) & pl.col("rank").is_not_null())
     dumps = pl.concat([held, told.select("source", "rank")], how="diagonal").with_columns(
         pl.col("pending", "stacks").fill_null(0)
     )
@@ -196,7 +207,7 @@ def _add_states(
     completed: dict[Key, dict[int, int]],
 ) -> None:
     """Add the status of the groups of a dump: a ring that wrapped has lost the entries themselves."""
-    rows = run.scan("events").filter(pl.col("code") == "fr-group").select("source", "rank", "attrs").collect()
+    rows = events_of(run, ["fr-group"]).select("source", "rank", "attrs")
     for source, rank, attrs in rows.iter_rows():
         if rank is None or chosen.get(rank) != source:
             continue

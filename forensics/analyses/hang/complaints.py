@@ -9,15 +9,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-import polars as pl
 from msgspec import Struct
 
+from forensics.case.errors.coded import events_telling
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight
 from forensics.case.errors.launchers import follows
 from forensics.case.errors.timeline import is_before
+from forensics.case.steps import only
 from forensics.case.world import ranks_in_group
-from forensics.knowledge.errors import speaking_of, starting, telling
+from forensics.knowledge.errors import speaking_of, starting
 from forensics.knowledge.signals import is_silent
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -90,17 +91,11 @@ def _of_teardown(failure: Failure, stalled: Sequence[Failure]) -> bool:
 
 
 def _blocks(run: Run) -> dict[str, tuple[list[int], list[int]]]:
-    rows = (
-        run.scan("events")
-        .filter(
-            pl.col("code").is_in(telling("rank_of_block")) & pl.col("rank").is_not_null() & pl.col("line").is_not_null()
-        )
-        .sort("source", "line")
-        .select("source", "line", "rank")
-        .collect()
-    )
+    rows = only(events_telling(run, "rank_of_block", order=("source", "line")), "source", "line", "rank")
     found: dict[str, tuple[list[int], list[int]]] = {}
     for source, line, rank in rows.iter_rows():
+        if line is None or rank is None:
+            continue
         lines, ranks = found.setdefault(source, ([], []))
         lines.append(line)
         ranks.append(rank)

@@ -8,11 +8,13 @@ from typing import Any
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.errors.coded import events_of
 from forensics.case.last_steps import reached
 from forensics.case.processes.attempts import attempts
 from forensics.case.steps import parts
 from forensics.knowledge.doing import by_words
 from forensics.knowledge.vocabulary import words_for
+from forensics.patterns import having
 from forensics.stats.spread import median_of
 from forensics.store.run import Run, derived
 from forensics.values import replace
@@ -118,5 +120,6 @@ def _steps(run: Run) -> pl.DataFrame:
 
 
 def _words(run: Run) -> pl.DataFrame:
-    own = (pl.col("code") == "last_line") & ~pl.col("source").str.contains(words_for("about_a_rank"))
-    return run.scan("events").filter(own).sort("source").select("source", "rank", "t_ns", "text", "line").collect()
+    rows = events_of(run, ["last_line"], ["source"]).select("source", "rank", "t_ns", "text", "line")
+    about = having(rows["source"], words_for("about_a_rank"))
+    return rows.filter(~pl.col("source").is_in(about)) if about else rows

@@ -14,9 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.errors.coded import events_of
 from forensics.case.errors.failures import standing
 from forensics.case.errors.kinds import Weight, attributes
 from forensics.case.errors.named import ranks_named
+from forensics.case.steps import only
 from forensics.knowledge.doing import by_frame
 from forensics.knowledge.libraries import is_library
 from forensics.knowledge.vocabulary import stands_for
@@ -117,6 +119,9 @@ class Stack(Struct, frozen=True):
         return self.frames[0], ""
 
 
+_OF_LINE = ("code", "text", "source", "rank", "line", "attrs")
+
+
 @derived
 def stacks(run: Run) -> Mapping[int, Stack]:
     """Give the main thread of each rank that left a stack."""
@@ -125,6 +130,8 @@ def stacks(run: Run) -> Mapping[int, Stack]:
 
 def main_threads(run: Run) -> tuple[Stack, ...]:
     """Give the main thread of each dump, of a process whose rank is known (its `rank`) or not (-1), by source."""
+    if "stack_frames" not in run.frames:
+        return ()
     rows = (
         run.scan("stack_frames")
         .filter(pl.col("thread_name").str.contains(r"(?i)^MainThread$") & (pl.col("depth").fill_null(0) < _MOST_FRAMES))
@@ -157,13 +164,11 @@ def _raised(run: Run) -> dict[int, Stack]:
 
 def _aborted(run: Run) -> dict[int, Stack]:
     """Stacks of ranks that were aborted together, or late together: either shows where each rank was."""
-    aborted = (pl.col("code") == "native_stack") & pl.col("text").str.contains(": Aborted")
-    together = pl.col("rank").is_not_null() & (aborted | (pl.col("code") == "late_stack"))
-    rows = (
-        run.scan("events").filter(together).select("source", "rank", "line", "attrs").sort("source", "line").collect()
-    )
+    rows = only(events_of(run, ["native_stack", "late_stack"], ("source", "line")), *_OF_LINE)
     found: dict[int, Stack] = {}
-    for source, rank, line, attrs in rows.iter_rows():
+    for code, text, source, rank, line, attrs in rows.iter_rows():
+        if rank is None or (code == "native_stack" and ": Aborted" not in (text or "")):
+            continue
         frames = map(_frame, json.loads(attributes(attrs).get("stack", "[]")))
         found[rank] = Stack(rank, tuple(frames), "", source, line=line)
     return found if len(found) > 1 else {}
@@ -177,6 +182,8 @@ def _frame(text: str) -> Frame:
 
 
 def _dumped(run: Run) -> dict[int, Stack]:
+    if "stack_frames" not in run.frames:
+        return {}
     every = _frames(run)
     threads = (
         every.filter(pl.col("rank").is_not_null())

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.errors.coded import events_telling
 from forensics.case.errors.failures import Failure, failures
 from forensics.case.errors.kinds import Judgement, attributes, of_exception
 from forensics.case.last_steps import last_step
@@ -219,8 +220,8 @@ def oom_messages(run: Run) -> tuple[OomMessage, ...]:
 def _evaluations(run: Run) -> Mapping[str, list[int]]:
     """Places of each source where an evaluation begins, in their order."""
     place = in_file()
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("evaluating"))).select("source", at=place)
-    return {str(key[0]): sorted(part["at"]) for key, part in rows.collect().group_by("source")}
+    rows = events_telling(run, "evaluating").select("source", at=place)
+    return {str(key[0]): sorted(part["at"]) for key, part in rows.group_by("source")}
 
 
 def _evaluates(run: Run, one: OomMessage, begun: Mapping[str, list[int]]) -> bool:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from forensics.analyses.nan.series import Candidate, Status, step_after
 from forensics.case.end_markers import ends_the_log, last_lines
+from forensics.case.errors.coded import codes, ending_with, events_of
 from forensics.case.errors.kinds import Weight, attributes, of_exception, of_line
 from forensics.case.evidence import Row
 from forensics.case.last_steps import last_step
@@ -64,7 +65,7 @@ def detector_lines(run: Run) -> list[Row]:
 
 
 def _dialect_lines(run: Run) -> Iterator[_Line]:
-    rows = run.scan("events").filter(pl.col("code").str.ends_with(".nan")).sort("source", "seq").collect()
+    rows = events_of(run, ending_with(run, ".nan"), ("source", "seq"))
     for row in rows.iter_rows(named=True):
         yield _Line(row, row["line"] or row["seq"] or 0, echo=False)
 
@@ -72,9 +73,12 @@ def _dialect_lines(run: Run) -> Iterator[_Line]:
 def _errors(run: Run) -> Iterator[_Line]:
     """Signatures that report NaN as an error, and exceptions whose words do."""
     attrs, code = pl.col("attrs").fill_null(""), pl.col("code")
-    signed, alone = attrs.str.contains(_NAN_SHAPE) & attrs.str.contains(_BLAMED), telling("exception")
-    raised = code.is_in(["traceback", *alone]) & attrs.str.contains(words_for("may_be_of_nan"))
-    rows = run.scan("events").filter((signed | raised) & ~code.str.ends_with(".nan")).sort("source", "seq").collect()
+    says, alone = attrs.str.contains(_NAN_SHAPE) & attrs.str.contains(_BLAMED), telling("exception")
+    if raising := codes(run) & {"traceback", *alone}:  # the pattern of these words takes a millisecond to compile
+        says |= code.is_in(raising) & attrs.str.contains(words_for("may_be_of_nan"))
+    rows = run.scan("events").filter(says & ~code.str.ends_with(".nan")).sort("source", "seq").collect()
+    if rows.is_empty():
+        return
     last = last_lines(run)
     told = set(rows.filter(code == "traceback").select("source", "line").iter_rows())
     speaking = rows.select("source", "line", "rank").drop_nulls().iter_rows()
@@ -101,8 +105,8 @@ def _errors(run: Run) -> Iterator[_Line]:
 
 def _skips(run: Run) -> frozenset[tuple[str, int]]:
     """The places of lines that say that an update was skipped."""
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("skipped_update")) & pl.col("line").is_not_null())
-    return frozenset(rows.select("source", "line").collect().iter_rows())
+    rows = events_of(run, telling("skipped_update")).select("source", "line")
+    return frozenset(rows.drop_nulls("line").iter_rows())
 
 
 def _timed(row: Row) -> Row:

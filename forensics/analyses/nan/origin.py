@@ -157,7 +157,7 @@ class Skip(Struct, frozen=True):
 def skip_of(run: Run, found: NanOnset) -> Skip | None:
     """Tell from a line beside the first bad record, else from the trainer; None where nothing says so."""
     row = found.first.row
-    said = overflows(run.scan("events").filter(pl.col("source") == row["source"]))
+    said = overflows(run).filter(pl.col("source") == row["source"])
     near = said.filter((pl.col("line") - (row["line"] or 0)).abs() <= _BESIDE) if row["line"] is not None else said
     if not near.is_empty():
         line = event_evidence(near.row(0, named=True), EvidenceRole.RELATED)

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from forensics.analyses.nan.series import step_after
 from forensics.case.end_markers import ends_the_log, last_lines
+from forensics.case.errors.coded import ending_with, events_of, events_telling
 from forensics.case.evidence import Row, event_evidence, metric_evidence
 from forensics.case.joined.stores import counted
 from forensics.case.nonfinite import Watched, watched
@@ -172,8 +173,11 @@ def _dense_from(hits: pl.DataFrame, cfg: ScaleLimits, span: int) -> Row:
 
 
 def _by_lines(run: Run, cfg: ScaleLimits) -> Collapse | None:
-    floor = floors(run.scan("events")).filter(pl.col("step").is_null() | (pl.col("step") >= cfg.warmup))
-    lines = overflows(run.scan("events")).filter(pl.col("step") >= cfg.warmup)
+    floor, lines = floors(run), overflows(run)
+    if floor.is_empty() and lines.is_empty():
+        return None
+    floor = floor.filter(pl.col("step").is_null() | (pl.col("step") >= cfg.warmup))
+    lines = lines.filter(pl.col("step") >= cfg.warmup)
     known = metric_records(run).select(at().max()).collect().item()
     span = int(known or 0) - cfg.warmup
     storm = lines.height >= cfg.least_skips and span > 0 and lines.height / span > cfg.skip_share
@@ -200,8 +204,8 @@ def _both(evidence: Callable[[Row, EvidenceRole], Evidence], first: Row, last: R
 
 def _by_falls(run: Run, cfg: ScaleLimits) -> Collapse | None:
     """A scale that lines let fall at one update after the other, up to the last update of their log."""
-    falls = falling(run.scan("events"))
-    for source in falls["source"].unique(maintain_order=True):
+    falls = falling(run)
+    for source in falls["source"].unique(maintain_order=True) if falls.height else ():
         own = falls.filter(pl.col("source") == source)
         rises = own.filter(pl.col("scale") >= pl.col("scale").shift(1))
         last = own if rises.is_empty() else own.filter(pl.col("seq") > rises["seq"][-1] - 1)
@@ -237,39 +241,46 @@ def _in_a_row(run: Run, falls: pl.DataFrame, cfg: ScaleLimits) -> bool:
 # The dynamic loss scale: its series, its falls, and the updates that were skipped for it.
 
 
+@derived
 def scale(run: Run) -> pl.DataFrame:
     """Rows of `loss_scale` with `at` and `change`: -1 where the scale fell, 1 where it rose, else 0."""
     rows = ordered(counted(run, pl.col("name") == "loss_scale").filter(pl.col("value").is_finite())).collect()
     return rows.with_columns(change=pl.col("value").diff().over(WRITER).sign().fill_null(0).cast(pl.Int64))
 
 
-def overflows(events: pl.LazyFrame) -> pl.DataFrame:
+@derived
+def overflows(run: Run) -> pl.DataFrame:
     """Event rows that announce a skipped update, one per line, in file order."""
-    return _once(_overflows(events))
+    return _once(_overflows(run))
 
 
-def falling(events: pl.LazyFrame) -> pl.DataFrame:
-    """Event rows that let the scale fall and say to what, with `scale`, in file order."""
+def falling(run: Run) -> pl.DataFrame:
+    """Event rows that let the scale fall and say to what, with `scale`, in file order; without it where none does."""
+    rows = _overflows(run)
+    if rows.is_empty():
+        return rows
     to = [pl.col("attrs").str.json_path_match(f"$.{name}") for name in ("to", "scale")]
     number = pl.coalesce(*to).str.strip_chars_end(".,").cast(pl.Float64, strict=False)
-    return _once(_overflows(events).with_columns(scale=number).filter(pl.col("scale").is_not_null()))
+    return _once(rows.with_columns(scale=number).filter(pl.col("scale").is_not_null()))
 
 
-def _overflows(events: pl.LazyFrame) -> pl.LazyFrame:
-    code = pl.col("code")
-    return events.filter(code.str.ends_with(".overflow") | code.is_in(telling("skipped_update")))
+def _overflows(run: Run) -> pl.DataFrame:
+    return events_of(run, ending_with(run, ".overflow") | telling("skipped_update"), ("source", "seq"))
 
 
-def _once(rows: pl.LazyFrame) -> pl.DataFrame:
+def _once(rows: pl.DataFrame) -> pl.DataFrame:
     """One row for each line: a trainer's row and the catalogue's row for one line report one update."""
-    return rows.sort("source", "seq").collect().unique(("source", "line", "byte"), keep="first", maintain_order=True)
+    if rows.is_empty():
+        return rows
+    return rows.unique(("source", "line", "byte"), keep="first", maintain_order=True)
 
 
-def floors(events: pl.LazyFrame) -> pl.DataFrame:
+def floors(run: Run) -> pl.DataFrame:
     """Event rows that say that the scale is at its minimum, in file order."""
-    return events.filter(pl.col("code").is_in(telling("scale_at_floor"))).sort("source", "seq").collect()
+    return events_telling(run, "scale_at_floor", order=("source", "seq"))
 
 
+@derived
 def skipped(run: Run) -> pl.DataFrame:
     """Rows of skip and NaN counters with `at` and `delta`: updates skipped in each record.
 

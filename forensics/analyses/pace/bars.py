@@ -41,6 +41,8 @@ def bars(run: Run) -> Iterator[tuple[pl.DataFrame, float]]:
     Rows have the columns of the metrics table, with the step that the bar counts; `pace` is in seconds per step, the
     quantum the unit that it is printed in.
     """
+    if "progress" not in run.frames:
+        return
     drawn = run.scan("progress").filter(
         pl.col("per").is_in(_PER) & (pl.col("mean_s") > 0) & pl.col("done").is_not_null()
     )

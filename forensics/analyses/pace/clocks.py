@@ -384,6 +384,8 @@ def _busy_steps(run: Run) -> dict[str, Steps]:
 
 def _first_batches(run: Run) -> dict[str, frozenset[int]]:
     """The lines, by source, that print the first batch of an epoch."""
+    if "progress" not in run.frames:
+        return {}
     first = run.scan("progress").filter((pl.col("unit") == "batch") & (pl.col("done") <= 1) & (pl.col("plan") > 1))
     lines = first.select("source", "line").drop_nulls().unique().collect()
     return {source: frozenset(own["line"].to_list()) for (source,), own in lines.group_by("source")}

@@ -75,6 +75,7 @@ def rl_series(run: Run, *quantities: str) -> tuple[RlSeries, ...]:
     return _series(run, named.filter(pl.col("quantity").is_in([*quantities])))
 
 
+@derived
 def episode_series(run: Run) -> tuple[RlSeries, ...]:
     """Give the rewards of an environment's episodes, and the change of the policy by each update.
 
@@ -104,6 +105,7 @@ def _by_short_names(named: pl.DataFrame) -> pl.DataFrame:
     return named.with_columns(quantity=pl.when(is_policy).then(pl.col("quantity").replace(meant)).otherwise("quantity"))
 
 
+@derived
 def preference_series(run: Run) -> tuple[RlSeries, ...]:
     """Give the metrics of preferred answers from a training on pairs."""
     named = _printed(run)

@@ -31,8 +31,9 @@ _ACTIVE = pl.col("state").str.starts_with("active")
 def snapshots(run: Run) -> tuple[Snapshot, ...]:
     """Every memory snapshot of a run, one for each device that it says something of, by source and device."""
     found: list[Snapshot] = []
-    named = [run.scan(table).select("source").unique().collect()["source"] for table in ("allocs", "segments")]
-    for source in sorted({*named[0], *named[1]}):
+    tables = [run.scan(table) for table in ("allocs", "segments") if table in run.frames]
+    named = (rows.select("source").unique().collect()["source"] for rows in tables)
+    for source in sorted(set[str]().union(*named)):
         tables = _tables(run, source)
         rank = run.scan("sources").filter(pl.col("source") == source).select(pl.col("rank").first()).collect().item()
         devices = {*tables.events["device"].fill_null(0).unique(), *tables.segments["device"].fill_null(0).unique()}

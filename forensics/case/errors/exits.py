@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.errors.coded import events_of
 from forensics.case.errors.kinds import attributes
 from forensics.case.errors.launchers import last_end, of_later_group
 from forensics.case.processes.attempts import attempts
@@ -98,7 +99,7 @@ def exits(run: Run) -> Exits:
     forcing = telling("forced")
     ends = [FAILURE, *telling("exit_of_tasks"), *telling("exit_by_signal"), *telling("exit_of_rank")]
     others = [*forcing, *telling("lost_node"), *telling("ended_alive"), *telling("ended_step")]
-    rows = run.scan("events").filter(pl.col("code").is_in([*ends, *others])).sort("source", "line", "seq").collect()
+    rows = events_of(run, [*ends, *others], ("source", "line", "seq"))
     lost, over = (_first_lines(rows, told) for told in ("lost_node", "ended_step"))
     told = [(row, attributes(row["attrs"])) for row in rows.iter_rows(named=True)]
     forced = {attrs.get("pid") for row, attrs in told if row["code"] in forcing}
@@ -134,6 +135,8 @@ def exits(run: Run) -> Exits:
 
 def _first_lines(rows: pl.DataFrame, fact: str) -> dict[str, int]:
     """Give the first line of each source that tells a fact."""
+    if rows.is_empty():
+        return {}
     return dict(rows.filter(pl.col("code").is_in(telling(fact))).group_by("source").agg(pl.col("line").min()).rows())
 
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from forensics.case.end_markers import ends_the_log, last_lines
 from forensics.case.errors._failure import ANY, Failure, merged
+from forensics.case.errors.coded import codes, ending_with, events_telling
 from forensics.case.errors.exits import NONZERO, Exit, exits
 from forensics.case.errors.kinds import EXIT_RECORD, Weight, attributes, of_exception, of_line, of_lone_line
 from forensics.case.errors.named import rank_named
@@ -22,7 +23,7 @@ from forensics.knowledge.errors import final, telling
 from forensics.knowledge.signals import signal_of
 from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import lazily
-from forensics.store.run import Run, derived
+from forensics.store.run import Run, derived, nothing
 
 _MAX_EVENTS = 20_000
 _BLOCK_EXIT = lazily(r"^\W*(?:exitcode|traceback)\s*:")
@@ -45,10 +46,13 @@ def judged(run: Run) -> tuple[Failure, ...]:
 
 def _events(run: Run) -> pl.DataFrame:
     """Events that may be errors, in order, each with the last time that its source had printed."""
-    raised = pl.col("code").is_in(["traceback", *telling("exception")])
-    read = pl.col("code").is_in([*telling("rank_of_block"), *final()]) | pl.col("code").str.ends_with(EXIT_RECORD)
+    exceptions = {"traceback", *telling("exception")}
+    others = telling("rank_of_block") | final() | ending_with(run, EXIT_RECORD)
+    raised, read = pl.col("code").is_in(exceptions), pl.col("code").is_in(others)
     trackers_own = pl.col("source").str.contains(words_for("log_of_a_tracker")) & raised
     blamed = pl.col("attrs").str.contains(r'"role":\s*"(?:root|symptom)"').fill_null(value=False)
+    if codes(run).isdisjoint(exceptions | others) and not run.scan("events").select(blamed.any()).collect().item():
+        return nothing("events")
     return (
         run.scan("events")
         .with_columns(order=in_file())
@@ -64,10 +68,12 @@ def _judged(run: Run) -> Iterator[Failure]:
     block: dict[str, Any] | None = None
     last = last_lines(run)
     events = _events(run)
+    if events.is_empty():
+        return
     ends = tuple(exits(run).by_rank.values())
     raised, headed = _raised_by(events, ends), _headed(run)
     of_place = _alone((end.source, end.line, end.rank) for end in ends)
-    told = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
+    tracebacks = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
     of_device = events.filter(pl.col("attrs").str.contains('"device":"', literal=True)).select(
         "source", "line", "attrs"
     )
@@ -77,7 +83,7 @@ def _judged(run: Run) -> Iterator[Failure]:
         attrs = _inner(attributes(row["attrs"]))
         named = attrs | {"device": devices.get((row["source"], row["line"]), "")}
         exception, message = attrs.get("exc", ""), attrs.get("message", attrs.get("msg", ""))
-        at_end = (row["source"], row["line"]) not in told and ends_the_log(row["source"], row["line"], last)
+        at_end = (row["source"], row["line"]) not in tracebacks and ends_the_log(row["source"], row["line"], last)
         judged = _judge(str(row["code"]), attrs, row["text"] or "", at_end=at_end)
         if judged is None:
             continue
@@ -154,9 +160,10 @@ def _headed(run: Run) -> dict[str, list[tuple[int, int, int]]]:
     rank where the log says which node that is, or where there is one such log.
     """
     found: dict[str, list[tuple[int, int, int]]] = {}
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("rank_of_lines"))).sort("source", "line").collect()
-    pods: Mapping[str, int] = _pods(run) if rows.height else {}
-    first = _first_ranks(run) if rows.height else {}
+    rows = events_telling(run, "rank_of_lines", order=("source", "line"))
+    if rows.is_empty():
+        return found
+    pods, first = _pods(run), _first_ranks(run)
     nodes = {source for source, _, attrs in rows.select("source", "line", "attrs").iter_rows() if '"local"' in attrs}
     for source, line, attrs in rows.select("source", "line", "attrs").iter_rows():
         said, own = attributes(attrs), found.setdefault(source, [])
@@ -175,10 +182,10 @@ def _headed(run: Run) -> dict[str, list[tuple[int, int, int]]]:
 
 def _first_ranks(run: Run) -> dict[str, int]:
     """Give the first rank of the node of which a source says so, or the number and how many processes each has."""
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("node_of_ranks"))).select("source", "attrs").collect()
-    told = [(source, attributes(attrs)) for source, attrs in rows.iter_rows()]
-    counted = {source: int(said["node"]) * int(said["each"]) for source, said in told if "node" in said}
-    return {source: int(said["first"]) for source, said in told if "first" in said} | counted
+    rows = events_telling(run, "node_of_ranks").select("source", "attrs")
+    nodes = [(source, attributes(attrs)) for source, attrs in rows.iter_rows()]
+    counted = {source: int(said["node"]) * int(said["each"]) for source, said in nodes if "node" in said}
+    return {source: int(said["first"]) for source, said in nodes if "first" in said} | counted
 
 
 def _below(headed: Sequence[tuple[int, int, int]], head: int | None, line: int) -> int | None:
@@ -201,10 +208,10 @@ def _stack(attrs: Mapping[str, str]) -> tuple[str, ...]:
 
 def _alone(places: Iterable[tuple[str, int | None, int]]) -> dict[tuple[str, int | None], int]:
     """Give the rank of each place at which a launcher reports one rank."""
-    told: dict[tuple[str, int | None], list[int]] = {}
+    ranked: dict[tuple[str, int | None], list[int]] = {}
     for source, line, rank in places:
-        told.setdefault((source, line), []).append(rank)
-    return {place: ranks[0] for place, ranks in told.items() if len(ranks) == 1}
+        ranked.setdefault((source, line), []).append(rank)
+    return {place: ranks[0] for place, ranks in ranked.items() if len(ranks) == 1}
 
 
 def _rank_of_block(row: dict[str, Any], block: dict[str, Any] | None, of_process: int | None) -> int | None:
@@ -245,8 +252,8 @@ def _of_head(text: str) -> tuple[Weight, str, str]:
 
 def _of_exit(code: str) -> tuple[Weight, str, str]:
     """Judge the code in an exit record; one that is no signal's, or an abort's, only says that something failed."""
-    told = _INTERRUPTED.get(code, code)
-    signal = signal_of(int(told)) if told.removeprefix("-").isdigit() else None
+    meant = _INTERRUPTED.get(code, code)
+    signal = signal_of(int(meant)) if meant.removeprefix("-").isdigit() else None
     if signal is not None and signal.way == "asked":
         return Weight.STOP, "stopped", signal.cause
     if signal is not None and signal.way == "killed":

@@ -14,8 +14,11 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.end_markers import SURVIVED_STEPS, marks_of
+from forensics.case.errors.coded import events_of
 from forensics.case.errors.kinds import attributes
 from forensics.case.processes.attempts import GOES_ON_RECORDS, Attempts, attempts
+from forensics.case.series import keys_of
+from forensics.case.steps import only
 from forensics.dialects.events.elastic import FAILURE
 from forensics.knowledge.errors import by_id, telling
 from forensics.knowledge.signals import is_aborted, is_asked, is_killed
@@ -79,8 +82,10 @@ class GroupEnd(Struct, frozen=True):
 def group_ends(run: Run) -> tuple[GroupEnd, ...]:
     """List the ends of worker groups in the order of their sources and lines."""
     code, said, again = pl.col("code"), telling("first_exit"), telling("restarted")
-    wanted = code.is_in([FAILURE, *said, *again])
-    rows = run.scan("events").filter(wanted & pl.col("line").is_not_null()).sort("source", "line", "seq").collect()
+    rows = events_of(run, [FAILURE, *said, *again], ("source", "line", "seq"))
+    if rows.is_empty():
+        return ()
+    rows = rows.filter(pl.col("line").is_not_null())
     blocks = [_end(row, ranked=True) for row in rows.filter(code == FAILURE).iter_rows(named=True)]
     firsts = [_end(row, ranked=False) for row in rows.filter(code.is_in(said)).iter_rows(named=True)]
     told, lines = ([end for end in ends if end is not None] for ends in (blocks, firsts))
@@ -96,9 +101,9 @@ def group_ends(run: Run) -> tuple[GroupEnd, ...]:
 
 def _agents(run: Run) -> dict[str, int]:
     """Give the global rank of the first worker of each agent, by its log, where it lists one all along."""
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("ranks_of_agent"))).select("source", "attrs")
+    rows = events_of(run, telling("ranks_of_agent"))
     found: dict[str, set[int]] = {}
-    for source, attrs in rows.collect().iter_rows():
+    for source, attrs in only(rows, "source", "attrs").iter_rows():
         found.setdefault(source, set()).add(int(attributes(attrs)["first"]))
     return {source: ranks.pop() for source, ranks in found.items() if len(ranks) == 1}
 
@@ -162,8 +167,9 @@ def _deciding(run: Run, tried: Attempts, ends: Sequence[GroupEnd]) -> GroupEnd |
 @derived
 def highest_rank(run: Run) -> int:
     """Give the highest rank that a record or an event names, 0 where none does."""
-    highest = [run.scan(table).select(pl.col("rank").max()).collect().item() for table in ("events", "metrics")]
-    return max((rank for rank in highest if rank is not None), default=0)
+    named = run.scan("events").select(pl.col("rank").max()).collect().item() if "events" in run.frames else None
+    ranks = (named, *keys_of(run)["rank"].unique().to_list())
+    return max((rank for rank in ranks if rank is not None), default=0)
 
 
 def _end(row: Mapping[str, Any], *, ranked: bool) -> GroupEnd | None:

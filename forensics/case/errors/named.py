@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import polars as pl
 
+from forensics.case.errors.coded import events_of, events_telling
 from forensics.case.errors.exits import exits
 from forensics.case.errors.kinds import attributes
 from forensics.case.errors.launchers import highest_rank
 from forensics.case.rank_spans import listed
+from forensics.case.steps import only
 from forensics.knowledge.errors import telling
 from forensics.knowledge.vocabulary import keys_of
 from forensics.patterns import lazily
@@ -62,7 +64,7 @@ def rank_at(run: Run, peer: str) -> int | None:
 
 @derived
 def _addresses(run: Run) -> Mapping[str, int]:
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("joining"))).select("text", "rank").collect()
+    rows = events_telling(run, "joining").select("text", "rank")
     known, found = ranks_named(run), list[tuple[str, int]]()
     for text, rank in rows.iter_rows():
         hit = _USES.search(text or "")
@@ -75,13 +77,13 @@ def _addresses(run: Run) -> Mapping[str, int]:
 
 def ranks_on(run: Run, node: str) -> tuple[int, ...]:
     """Give the ranks of a node, where a launcher, or ranks as they start, tell of that one and of others too."""
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("exit_of_tasks"))).select("attrs").collect()
-    told = [(one.get("host", ""), set(listed(one.get("tasks", "")))) for one in map(attributes, rows["attrs"])]
+    rows = map(attributes, events_telling(run, "exit_of_tasks")["attrs"])
+    placed = [(one.get("host", ""), set(listed(one.get("tasks", "")))) for one in rows]
     started = ((text or "", attributes(attrs)) for text, attrs, _ in _told(run).iter_rows())
     host = re.compile(rf"(?<![\w-]){re.escape(node)}(?![\w-])")
-    told += [(node if host.search(text) else "", set(listed(one.get("rank", "")))) for text, one in started]
-    own = set[int]().union(*(tasks for host, tasks in told if host == node))
-    others = set[int]().union(*(tasks for host, tasks in told if host != node))
+    placed += [(node if host.search(text) else "", set(listed(one.get("rank", "")))) for text, one in started]
+    own = set[int]().union(*(tasks for host, tasks in placed if host == node))
+    others = set[int]().union(*(tasks for host, tasks in placed if host != node))
     return tuple(sorted(own)) if node and others - own else ()
 
 
@@ -96,10 +98,9 @@ def many_hosts(run: Run) -> bool:
     keys = {*keys_of("nodes_launched"), *keys_of("batch_nodes_setting")}
     facts = run.scan("facts").select("key", "value").drop_nulls().collect()
     counts = [value.strip('"') for key, value in facts.iter_rows() if {key, key.rpartition(".")[2]} & keys]
-    ends = run.scan("events").filter(pl.col("code").is_in(telling("exit_of_tasks"))).select("attrs").collect()
-    hosts = {attributes(attrs).get("host", "") for attrs in ends["attrs"]}
-    told = [attributes(attrs) for attrs in _told(run)["attrs"]]
-    twice = any("local_rank" in one for one in told) and not _once(told)
+    hosts = {attributes(attrs).get("host", "") for attrs in events_telling(run, "exit_of_tasks")["attrs"]}
+    started = [attributes(attrs) for attrs in _told(run)["attrs"]]
+    twice = any("local_rank" in one for one in started) and not _once(started)
     return any(n.isdigit() and int(n) > 1 for n in counts) or len(hosts) > 1 or twice
 
 
@@ -126,10 +127,10 @@ def place_of(text: str) -> str:
 def _processes(run: Run) -> Iterator[tuple[str, int]]:
     yield from ((str(end.pid), end.rank) for end in exits(run).by_rank.values() if end.pid is not None)
     rows = _told(run, dumps=True).iter_rows()
-    told = [_printed_by(text or "") | {"by": str(by)} | attributes(attrs) for text, attrs, by in rows]
-    world = max((int(one.get("nranks", 0)) for one in told), default=0)
-    single = _once(told) > highest_rank(run)
-    for one in told:
+    started = [_printed_by(text or "") | {"by": str(by)} | attributes(attrs) for text, attrs, by in rows]
+    world = max((int(one.get("nranks", 0)) for one in started), default=0)
+    single = _once(started) > highest_rank(run)
+    for one in started:
         # a communicator of a part of the job counts its own ranks
         whole = one.get("comm_rank") if one.get("nranks") == str(world) else None
         own = one.get("local_rank" if single else "") if "local_rank" in one else one["by"]
@@ -144,25 +145,25 @@ def _names_of(one: Mapping[str, str]) -> tuple[str, str, str]:
 
 def _told(run: Run, *, dumps: bool = False) -> pl.DataFrame:
     """The lines that name a process of a rank; with `dumps` also the command lines in dumps that say a local rank."""
-    dumped = (
-        (pl.col("code") == _DUMPED) & pl.col("attrs").str.contains('"local_rank"') if dumps else pl.lit(value=False)
-    )
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("process_of_rank")) | dumped)
-    every = rows.select("source", "text", "attrs", "rank").unique(maintain_order=True) if dumps else rows
-    return every.select("text", "attrs", "rank").collect()
+    of_rank = telling("process_of_rank")
+    rows = events_of(run, {*of_rank, _DUMPED} if dumps else of_rank)
+    if dumps and rows.height:
+        rows = rows.filter(pl.col("code").is_in(of_rank) | pl.col("attrs").str.contains('"local_rank"'))
+        rows = rows.select("source", "text", "attrs", "rank").unique(maintain_order=True)
+    return only(rows, "text", "attrs", "rank")
 
 
-def _in_turn(run: Run, told: Mapping[str, int]) -> list[tuple[str, int]]:
+def _in_turn(run: Run, named_already: Mapping[str, int]) -> list[tuple[str, int]]:
     """Give the processes that nothing else names by their order: a launcher starts its workers by rank, one by one.
 
     They are those that it ended while they lived, or of which a dump has the stack, where there is one for each rank.
     """
     size = highest_rank(run) + 1
-    rows = run.scan("events").filter(pl.col("code").is_in([*telling("ended_alive"), _DUMPED])).select("code", "attrs")
+    rows = events_of(run, {*telling("ended_alive"), _DUMPED})
     named: dict[str, set[int]] = {}
-    for code, attrs in rows.collect().iter_rows():
+    for code, attrs in only(rows, "code", "attrs").iter_rows():
         named.setdefault(code, set()).update(int(pid) for pid in (attributes(attrs).get("pid", ""),) if pid.isdigit())
-    known = {int(name): rank for name, rank in told.items() if name.isdigit()}
+    known = {int(name): rank for name, rank in named_already.items() if name.isdigit()}
     found: list[tuple[str, int]] = []
     for pids in named.values():
         left = [rank for rank in range(size) if rank not in known.values()]
@@ -176,10 +177,10 @@ def _numbered_dumps(run: Run, known: Mapping[str, int]) -> list[tuple[str, int]]
     """Give the processes by the numbers of the files with their stacks: one each, from 0 on, named alike."""
     if known:
         return []
-    rows = run.scan("events").filter((pl.col("code") == _DUMPED) & pl.col("rank").is_null()).select("source", "attrs")
+    rows = only(events_of(run, [_DUMPED]), "source", "rank", "attrs")
     dumps: dict[str, dict[int, list[str]]] = {}
-    for source, attrs in rows.collect().iter_rows():
-        hit = _FILE.search(source)
+    for source, rank, attrs in rows.iter_rows():
+        hit = _FILE.search(source) if rank is None else None
         if hit is not None:
             of_name = dumps.setdefault(f"{hit['before']}*{hit['after']}", {})
             of_name.setdefault(int(hit["number"]), []).append(attributes(attrs).get("pid", ""))

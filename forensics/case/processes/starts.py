@@ -9,6 +9,7 @@ begins again before its plan was reached, an error just before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from math import inf
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct
 
+from forensics.case.errors.coded import codes, ending_with
 from forensics.case.progress import ledger
 from forensics.case.series import keys_of, metric_records, metric_rows
 from forensics.case.steps import at
@@ -179,12 +181,23 @@ def is_last_word() -> pl.Expr:
 
 @derived
 def _signs(run: Run) -> pl.DataFrame:
+    told = _strong() | telling("loaded") | telling("started") | ending_with(run, ".started") | {_HEAD}
+    held = told.isdisjoint(codes(run)), "checkpoints" not in run.frames, "progress" not in run.frames
+    return _no_signs() if all(held) else _signs_by(run, told)
+
+
+@cache
+def _no_signs() -> pl.DataFrame:
+    return _signs_by(Run(""), frozenset())
+
+
+def _signs_by(run: Run, told: frozenset[str]) -> pl.DataFrame:
+    """The rows of checkpoints and counters that are such signs, and events of some codes."""
     code = pl.col("code")
-    told = [_HEAD, *_strong(), *telling("loaded"), *telling("started")]
     raised = run.scan("events").filter(code == "traceback").select("source", "line").unique()
     events = (
         run.scan("events")
-        .filter((code.is_in(told) | code.str.ends_with(".started")) & pl.col("seq").is_not_null())
+        .filter(code.is_in(told) & pl.col("seq").is_not_null())
         .join(raised, on=["source", "line"], how="anti")  # `Error(s) in loading state_dict` says that nothing began
         .with_columns(path=pl.col("attrs").str.extract(r'"path":"([^"]*)"'))
         .select("source", "seq", "line", "byte", "t_ns", "step", "path", "code", "text", "attrs")
@@ -215,6 +228,8 @@ def _counters_again(run: Run) -> pl.LazyFrame:
 @derived
 def _went_back(run: Run) -> dict[str, list[Start]]:
     """Places at which a reader saw the steps of a source go back, all ranks together."""
+    if not any(keys_of(run)["attempt"]):
+        return {}
     rows = (
         metric_rows(run, pl.col("attempt").fill_null(0) > 0)
         .group_by("source", "attempt")

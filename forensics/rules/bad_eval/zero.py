@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.evals.results import courses, higher_is_better
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.curves.loss import curves
+from forensics.case.errors.coded import events_telling
 from forensics.knowledge.errors import telling
 from forensics.knowledge.scores import is_of_overlap
 from forensics.rules.bad_eval._results import result_evidence
@@ -71,9 +70,8 @@ def _of_results(run: Run, cfg: Zero) -> Finding | None:
 
 def _of_tables(run: Run, cfg: Zero) -> Finding | None:
     """Tables that say an average precision of zero, where none says more."""
-    zero, some = telling("score_zero"), telling("score_above_zero")
-    events = run.scan("events").filter(pl.col("code").is_in([*zero, *some])).sort("source", "seq").collect()
-    if events.is_empty() or events["code"].is_in([*some]).any():
+    events = events_telling(run, "score_zero", "score_above_zero", order=("source", "seq"))
+    if events.is_empty() or not telling("score_above_zero").isdisjoint(events["code"]):
         return None
     first, last = events.row(0, named=True), events.row(-1, named=True)
     return score_zero.finding(

@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import polars as pl
-
 from forensics.analyses.hang.collectives import sizes_in, timed_out_in
 from forensics.analyses.hang.complaints import complaints
 from forensics.analyses.hang.differs import Signature, differing, kind_cause, slip_by_steps
 from forensics.analyses.hang.last_seen import WAITS, last_seen
 from forensics.analyses.hang.lines import matching
+from forensics.case.errors.coded import events_of, events_telling
 from forensics.case.errors.hosts import days_apart
 from forensics.case.errors.kinds import attributes
 from forensics.case.errors.named import rank_at, rank_named
@@ -21,7 +20,6 @@ from forensics.case.rank_spans import FEWEST_THAT_VOTE, listed, ranks_do, ranks_
 from forensics.case.world import world
 from forensics.knowledge import errors
 from forensics.knowledge.doing import by_words
-from forensics.knowledge.errors import telling
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.rules._errors import of_failure
@@ -101,8 +99,8 @@ def _peer(run: Run, line: errors.ErrorLine, peer: str) -> int | None:
 @gives_clues("HNG015 frozen-process", "events")
 def frozen(run: Run) -> Iterator[Clue]:
     """Stopped and uninterruptible processes."""
-    of_rank = (pl.col("code") == "proc-state") & pl.col("rank").is_not_null()
-    for row in run.scan("events").filter(of_rank).sort("source", "line").collect().iter_rows(named=True):
+    states = events_of(run, ["proc-state"], ("source", "line"))
+    for row in states.drop_nulls("rank").iter_rows(named=True) if states.height else ():
         said = attributes(row["attrs"])
         rank, state, where = row["rank"], said.get("state", ""), said.get("wchan", "")
         if state in ("T", "t"):
@@ -174,8 +172,7 @@ def _timed_out(run: Run) -> tuple[dict[int, Signature], dict[int, Evidence]]:
 def _of_others(run: Run) -> Mapping[int, Signature]:
     """What the lines say that another rank runs."""
     found: dict[int, Signature] = {}
-    lines = run.scan("events").filter(pl.col("code").is_in(telling("collective_mismatch"))).select("attrs").collect()
-    for attrs in map(attributes, lines["attrs"]):
+    for attrs in map(attributes, events_telling(run, "collective_mismatch")["attrs"]):
         hit = _OTHER.search(attrs.get("other", ""))
         if hit is not None and attrs.get("other_rank", "").isdigit():
             found.setdefault(int(attrs["other_rank"]), (hit["op"].lower(), hit["shape"] or "", hit["dtype"] or ""))

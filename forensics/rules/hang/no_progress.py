@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from forensics.analyses.hang.last_seen import missed
 from forensics.case.end_markers import marks_of
+from forensics.case.errors.coded import events_telling
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, attributes
 from forensics.case.errors.timeline import are_of_one_clock
@@ -284,10 +285,11 @@ def _explained(told: Finding, between: Sequence[Failure]) -> Finding:
 
 def _no_reaction(run: Run, stops: Sequence[Failure], records: pl.DataFrame, cfg: Silence) -> Findings:
     """Judge a stop from outside to which no worker reacted: each stood in a call that does not return."""
-    told = run.scan("events").filter(pl.col("code").is_in([*telling("ended_alive"), *telling("forced")]))
-    rows = told.filter(pl.col("line").is_not_null()).sort("source", "line").collect()
+    if not stops:
+        return
+    rows = events_telling(run, "ended_alive", "forced", order=("source", "line")).drop_nulls("line")
     asked, forced = (_pids(rows, telling(fact)) for fact in ("ended_alive", "forced"))
-    if not stops or len(forced) < cfg.workers or asked.keys() != forced.keys():
+    if len(forced) < cfg.workers or asked.keys() != forced.keys():
         return
     place = min(forced.values(), key=lambda row: (row["source"], row["line"]))
     first = min(stops, key=lambda f: (f.source != place["source"], f.at))

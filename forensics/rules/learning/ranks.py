@@ -11,6 +11,7 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.learning.ranks import Disagree, Parted, parted, shared_parted
+from forensics.case.errors.coded import events_telling
 from forensics.case.errors.kinds import attributes
 from forensics.case.last_steps import last_step
 from forensics.case.rank_spans import listed, ranks_do
@@ -93,8 +94,7 @@ class Reported(Struct, frozen=True):
 @rule("LRN030 losses-reported-apart", "events metrics", severity="warning", confidence="medium", cause="ranks_parted")
 def losses_reported_apart(run: Run, cfg: Reported) -> Findings:
     """Find the first line of the first log that says so."""
-    wanted = pl.col("code").is_in([*telling("losses_differ"), *telling("weights_differ")])
-    rows = run.scan("events").filter(wanted).sort("source", "line", "seq").collect()
+    rows = events_telling(run, "losses_differ", "weights_differ", order=("source", "line", "seq"))
     if rows.is_empty():
         return
     row = rows.row(0, named=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log
+from operator import itemgetter
 
 import polars as pl
 from msgspec import Struct
@@ -10,8 +11,9 @@ from msgspec import Struct
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.curves.loss import Curve, curves
+from forensics.case.errors.coded import events_telling
 from forensics.case.settings import ON, stated
-from forensics.knowledge.errors import by_id, telling
+from forensics.knowledge.errors import by_id
 from forensics.knowledge.ranges import range_of
 from forensics.rules.kit import (
     Evidence,
@@ -27,6 +29,7 @@ from forensics.rules.kit import (
     rule,
 )
 from forensics.stats.spread import median_of
+from forensics.values import firsts
 
 
 class Start(Struct, frozen=True):
@@ -90,8 +93,8 @@ class OneBatch(Struct, frozen=True):
 @rule("LRN018 wiring-reported", "events metrics facts", severity="warning", confidence="medium", cause="not_wired")
 def wiring_reported(run: Run, cfg: OneBatch) -> Findings:
     """Find the first line of each kind, else a single batch that was not learned."""
-    rows = run.scan("events").filter(pl.col("code").is_in(telling("not_wired"))).sort("source", "seq").collect()
-    for row in rows.unique("code", keep="first", maintain_order=True).iter_rows(named=True):
+    rows = events_telling(run, "not_wired", order=("source", "seq"))
+    for row in firsts(rows.iter_rows(named=True), itemgetter("code")):
         yield wiring_reported.finding(
             by_id()[row["code"]].words, "the program printed so itself", proof(event_evidence(row))
         )
@@ -120,5 +123,5 @@ def _says_one_batch(run: Run) -> Evidence | None:
     facts = stated(run, "one_batch").filter(pl.col("said").is_in(ON))
     if not facts.is_empty():
         return fact_evidence(facts.row(0, named=True))
-    lines = run.scan("events").filter(pl.col("code").is_in(telling("one_batch"))).head(1).collect()
+    lines = events_telling(run, "one_batch")
     return event_evidence(lines.row(0, named=True)) if not lines.is_empty() else None

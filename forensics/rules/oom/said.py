@@ -8,13 +8,14 @@ from typing import Any
 import polars as pl
 
 from forensics.analyses.memory.oom_messages import OomMessage
+from forensics.case.errors.coded import events_telling
 from forensics.case.errors.failures import Failure, standing
 from forensics.case.errors.kinds import Weight, attributes
 from forensics.case.errors.timeline import in_order, is_before
 from forensics.case.last_steps import last_step
 from forensics.case.settings import OFF, stated
 from forensics.knowledge.causes import causes, is_kind
-from forensics.knowledge.errors import table, telling
+from forensics.knowledge.errors import table
 from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, when, who
 from forensics.rules.kit import Findings, Onset, Run, Struct, event_evidence, fact_evidence, proof, remark, rule
@@ -97,8 +98,9 @@ class MemorySummary(Struct, frozen=True):
 @rule("OOM027 memory-summary", "events metrics", cause="fragmentation", confidence="medium")
 def memory_summary(run: Run, cfg: MemorySummary) -> Findings:
     """Judge the last table of each log, and tell the worst."""
-    codes = [*telling("memory_summary"), *telling("memory_retries")]
-    rows = run.scan("events").filter(pl.col("code").is_in(codes)).sort("source", "line", "seq").collect()
+    rows = events_telling(run, "memory_summary", "memory_retries", order=("source", "line", "seq"))
+    if rows.is_empty():
+        return
     tables = [_table(part) for _, part in rows.group_by("source", maintain_order=True)]
     found = [(share, retries, last) for last, retries, share in tables if share >= cfg.share or retries]
     if not found:

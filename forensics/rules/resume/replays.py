@@ -9,12 +9,12 @@ import polars as pl
 from forensics.analyses.resume.around import Around, around, paired
 from forensics.case.checkpoints import known
 from forensics.case.end_markers import marks_of
+from forensics.case.errors.coded import events_telling
 from forensics.case.folds import restarts
 from forensics.case.joined.stores import kind_of
 from forensics.case.processes.lives import QUANTITIES, Boundary, Life, boundaries, lives, rows_of
 from forensics.case.rank_spans import FEWEST_THAT_VOTE, ranks_text
 from forensics.case.series import metric_rows
-from forensics.knowledge.errors import telling
 from forensics.rules.kit import (
     Evidence,
     Finding,
@@ -267,8 +267,7 @@ class _Apart(Struct, frozen=True):
 
 def _loaded_apart(run: Run) -> _Apart | None:
     """Give the few ranks whose last start loaded another step than that of the most, where all say it as often."""
-    said = pl.col("code").is_in(telling("resumed")) & pl.col("rank").is_not_null() & pl.col("step").is_not_null()
-    rows = run.scan("events").filter(said).sort("source", "line", "seq").collect()
+    rows = events_telling(run, "resumed", order=("source", "line", "seq")).drop_nulls(["rank", "step"])
     rows = rows.unique(["source", "line", "rank"], keep="first", maintain_order=True)
     times = rows.group_by("rank").len()["len"].unique()
     last = {row["rank"]: row for row in rows.iter_rows(named=True)}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import polars as pl
-
+from forensics.case.errors.coded import events_telling
 from forensics.case.errors.kinds import attributes
-from forensics.knowledge.errors import telling
 from forensics.rules.kit import Findings, Onset, Row, Run, event_evidence, rule, times
 
 
@@ -18,8 +16,9 @@ from forensics.rules.kit import Findings, Onset, Row, Run, event_evidence, rule,
 )
 def not_written(run: Run) -> Findings:
     """Find the first checkpoint, or part of one, of which a log says that it could not be written."""
-    failed = pl.col("code").is_in(telling("save_failed"))
-    rows = run.scan("events").filter(failed).sort("source", "line", "seq").collect()
+    rows = events_telling(run, "save_failed", order=("source", "line", "seq"))
+    if rows.is_empty():
+        return
     saved = run.scan("checkpoints").select("source", "line", "step").drop_nulls().collect().rows()
     lost: list[tuple[Row, int | None]] = []
     for row in rows.iter_rows(named=True):

@@ -6,10 +6,10 @@ import polars as pl
 
 from forensics.analyses.traces.gpu_clocks import Throttled, rank_of, throttled
 from forensics.case.backend import backend
+from forensics.case.errors.coded import events_telling
 from forensics.case.series import holding, metric_records, metric_rows
 from forensics.case.settings import OFF, settings
 from forensics.case.steps import in_file, ordered
-from forensics.knowledge.errors import telling
 from forensics.knowledge.ranges import range_of
 from forensics.patterns import lazily
 from forensics.rules.kit import Findings, Onset, Run, Struct, event_evidence, proof, rule
@@ -125,8 +125,7 @@ def on_the_cpu(run: Run, cfg: Left) -> Findings:
     """Find the line that says that no GPU was found, where the run trained on."""
     if backend(run) not in {"", "cpu"}:
         return
-    said = run.scan("events").filter(pl.col("code").is_in(telling("on_the_cpu"))).sort("source", "seq").collect()
-    for row in said.iter_rows(named=True):
+    for row in events_telling(run, "on_the_cpu", order=("source", "seq")).iter_rows(named=True):
         place = in_file() > (row["line"] or row["byte"] or 0)
         behind = metric_records(run).filter(pl.col("trains") & (pl.col("source") == row["source"]) & place)
         records = behind.select("seq").unique().collect().height

@@ -7,6 +7,7 @@ import polars as pl
 from forensics.analyses.pace.account import Gravity, paced
 from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.traces.steps import compile_rows, compile_share
+from forensics.case.errors.coded import events_telling
 from forensics.knowledge.errors import telling
 from forensics.rules.kit import Finding, Findings, Run, Struct, event_evidence, proof, remark, rule
 from forensics.rules.slowdown._spans import longest, ms, on_rank, percent, ran
@@ -27,9 +28,10 @@ class Recompiles(Struct, frozen=True):
 @remark("SLO009 recompiles", "events metrics checkpoints progress spans", cause="recompiles")
 def recompiles(run: Run, cfg: Recompiles) -> Findings:
     """Find the source that recompiled most; the limit that was hit counts before any number."""
-    code, limits = pl.col("code"), telling("recompile_limit")
-    rows = run.scan("events").filter(code.is_in(telling("recompiled") | limits)).sort("source", "seq").collect()
-    limit = rows.filter(code.is_in(limits))
+    rows = events_telling(run, "recompiled", "recompile_limit", order=("source", "seq"))
+    if rows.is_empty():
+        return
+    limit = rows.filter(pl.col("code").is_in(telling("recompile_limit")))
     if limit.height:
         yield _of_log(limit, rows.height, _share(run), cfg, gave_up=True)
         return
@@ -45,18 +47,14 @@ def recompiling(run: Run) -> bool:
     A compiler that gave up has recompiled often, whatever the log holds of it.
     """
     least = run.threshold(Recompiles)
-    told, gave_up = (_told(run, fact) for fact in ("recompiled", "recompile_limit"))
-    if gave_up and _share(run) >= least.burst:
+    if events_telling(run, "recompile_limit").height and _share(run) >= least.burst:
         return True
+    count = events_telling(run, "recompiled").height
     pauses = ((one.seconds, one.paused | one.periodic(one.pauses)) for one in (paces.steady for paces in paced(run)))
     slow = min(
         (int(flags.sum()) for seconds, flags in pauses if share_of_time(seconds, flags) >= least.burst), default=0
     )
-    return told >= least.few and (_share(run) >= least.burst or 0 < slow <= 2 * told)
-
-
-def _told(run: Run, fact: str) -> int:
-    return run.scan("events").filter(pl.col("code").is_in(telling(fact))).collect().height
+    return count >= least.few and (_share(run) >= least.burst or 0 < slow <= 2 * count)
 
 
 def _share(run: Run) -> float:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-import polars as pl
-
+from forensics.case.errors.coded import events_telling
 from forensics.case.rank_spans import ranks_text
-from forensics.knowledge.errors import telling
 from forensics.patterns import lazily
 from forensics.rules.kit import Findings, Onset, Run, Struct, event_evidence, rule
 
@@ -25,8 +23,8 @@ class Reports(Struct, frozen=True):
 @rule("SLO044 reported-straggler", "events", severity="warning", cause="straggler")
 def reported_straggler(run: Run, cfg: Reports) -> Findings:
     """Name the ranks that most reports name."""
-    told = run.scan("events").filter(pl.col("code").is_in(telling("straggler_report"))).sort("source", "line", "seq")
-    rows = [(row, _ranks_in(row["text"] or "")) for row in told.collect().iter_rows(named=True)]
+    reports = events_telling(run, "straggler_report", order=("source", "line", "seq"))
+    rows = [(row, _ranks_in(row["text"] or "")) for row in reports.iter_rows(named=True)]
     times = Counter(rank for _, ranks in rows for rank in ranks)
     least = max(cfg.reports, cfg.share * len(rows))
     slow = tuple(sorted(rank for rank, count in times.items() if count >= least))
