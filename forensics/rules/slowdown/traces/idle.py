@@ -190,7 +190,7 @@ class IdleDevice(Struct, frozen=True):
     much: float = 0.25
 
 
-@rule("SLO034 idle-device", "spans", confidence="medium", cause="idle_device")
+@rule("SLO034 idle-device", "spans facts", confidence="medium", cause="idle_device")
 def idle_device(run: Run, cfg: IdleDevice) -> Findings:
     """Find the trace with most idle time."""
     shares = by_rank(run).filter(pl.col("span_ns") > 0).with_columns(share=pl.col("idle_ns") / pl.col("span_ns"))
