@@ -17,6 +17,7 @@ from forensics.case.errors.coded import codes, ending_with, events_telling
 from forensics.case.errors.exits import NONZERO, Exit, exits
 from forensics.case.errors.kinds import EXIT_RECORD, Weight, attributes, of_exception, of_line, of_lone_line
 from forensics.case.errors.named import rank_named
+from forensics.case.series import keys_of
 from forensics.case.steps import in_file
 from forensics.dialects.prefixes import split
 from forensics.knowledge.errors import final, telling
@@ -71,7 +72,7 @@ def _judged(run: Run) -> Iterator[Failure]:
     if events.is_empty():
         return
     ends = tuple(exits(run).by_rank.values())
-    raised, headed = _raised_by(events, ends), _headed(run)
+    raised, headed = _raised_by(run, events, ends), _headed(run)
     of_place = _alone((end.source, end.line, end.rank) for end in ends)
     tracebacks = set(events.filter(pl.col("code") == "traceback").select("source", "line").iter_rows())
     of_device = events.filter(pl.col("attrs").str.contains('"device":"', literal=True)).select(
@@ -135,15 +136,15 @@ def _first(*ranks: int | None) -> int | None:
     return next((rank for rank in ranks if rank is not None), None)
 
 
-def _raised_by(events: pl.DataFrame, ends: Sequence[Exit]) -> dict[tuple[str, int, str], int]:
+def _raised_by(run: Run, events: pl.DataFrame, ends: Sequence[Exit]) -> dict[tuple[str, int, str], int]:
     """Give the rank of the last traceback before the place where a launcher tells of the one worker that raised.
 
     Such a log holds the output of all workers: the rank that its other lines name is that of who logs. Where only
-    rank 0 is told of, the job may have no other.
+    rank 0 is told of, and no record has a rank, the job may have no other.
     """
     found: dict[tuple[str, int, str], int] = {}
-    known = {end.rank for end in ends}
-    plain = [end for end in ends if end.code == 1 and end.line is not None and known != {0}]
+    alone = {end.rank for end in ends} == {0} and not keys_of(run)["rank"].is_not_null().any()
+    plain = [end for end in ends if end.code == 1 and end.line is not None and not alone]
     for (source, _), rank in _alone((end.source, None, end.rank) for end in plain).items():
         until = max(end.line or 0 for end in plain if end.source == source)
         own = (pl.col("source") == source) & (pl.col("code") == "traceback") & (pl.col("line") < until)
