@@ -11,6 +11,7 @@ from msgspec import Struct
 from forensics.case.errors.coded import events_of
 from forensics.case.last_steps import reached
 from forensics.case.processes.attempts import attempts
+from forensics.case.rank_spans import FEWEST_THAT_VOTE
 from forensics.case.steps import parts
 from forensics.knowledge.doing import by_words
 from forensics.knowledge.vocabulary import words_for
@@ -62,6 +63,17 @@ def paces(run: Run) -> Mapping[int, Pace]:
             one = Pace(end["step"], median_of(steps.diff().drop_nulls().to_list()), source, line, t_ns)
             found[rank] = max(found.get(rank, one), one, key=lambda pace: pace.last)
     return dict(sorted(found.items()))
+
+
+def stopped_first(run: Run) -> tuple[int, ...]:
+    """Give the ranks that lack a record which most others have; empty where they are half of the ranks or more."""
+    known = paces(run)
+    if len(known) < FEWEST_THAT_VOTE:
+        return ()
+    last = [pace.last for pace in known.values()]
+    usual, lowest = median_of(last), min(last)
+    behind = tuple(rank for rank, pace in known.items() if pace.last == lowest and lowest + pace.every <= usual)
+    return behind if 2 * len(behind) < len(known) else ()
 
 
 @derived

@@ -11,7 +11,7 @@ import polars as pl
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from forensics.analyses.hang.last_seen import missed
+from forensics.analyses.hang.last_seen import missed, stopped_first
 from forensics.case.end_markers import marks_of
 from forensics.case.errors.coded import events_telling
 from forensics.case.errors.failures import Failure, standing
@@ -130,12 +130,12 @@ def log_silence(run: Run, cfg: Silence) -> Findings:
     for row in records.iter_rows(named=True):
         stop = next((f for f in stops if f.source == row["source"] and f.at > (row["line"] or 0)), None)
         if stop is not None and _gap_s(row, stop) > _least_s(row, cfg.silence_s, cfg) and not _is_over(run, row, cfg):
-            told = _finding(row, of_failure(stop), _gap_s(row, stop), missed(run), sure=True)
+            told = _finding(row, of_failure(stop), _gap_s(row, stop), _absent(run), sure=True)
             told = _explained(told, [f for f in found if f.source == stop.source and row["line"] < f.at < stop.at])
             yield told if _gap_s(row, stop) > cfg.surely_s else replace(told, severity=Severity.WARNING)
             return
     if not any(f.source in records["source"] for f in stops):
-        yield from _elsewhere(records, stops[-1], cfg, missed(run))
+        yield from _elsewhere(records, stops[-1], cfg, _absent(run))
 
 
 def stood_still_since(run: Run) -> int | None:
@@ -252,6 +252,11 @@ def _begins(rows: pl.DataFrame, column: str) -> NDArray[np.bool_]:
     values = rows[column]
     other = (values.slice(1) != values.head(max(rows.height - 1, 0))).fill_null(value=True)
     return np.concatenate([np.ones(min(rows.height, 1), np.bool_), other.to_numpy()])
+
+
+def _absent(run: Run) -> tuple[int, ...]:
+    """Give the ranks that did not come where most others wait, else those whose records end before the others'."""
+    return missed(run) or stopped_first(run)
 
 
 def _finding(row: dict[str, Any], end: Evidence, gap_s: float, absent: tuple[int, ...], *, sure: bool) -> Finding:
