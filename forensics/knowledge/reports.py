@@ -27,6 +27,11 @@ class Report(Row, frozen=True):
     beside: bool = False
     said: str = ""
 
+    @property
+    def is_of_its_end(self) -> bool:
+        """Whether a process says by these words how it ended itself."""
+        return self.is_own and self.means == self.cause
+
 
 def report(cause: str, *others: str, said: Sequence[str] = ()) -> Report:
     """Give what reports of these causes mean: the first row that holds beside the others, else that of any.

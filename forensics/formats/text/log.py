@@ -34,8 +34,9 @@ FLOOD = "hits between the first and the last ones were left out"
 PIECE_BYTES = 8 << 20
 #: The event of a rank that prints into a log of several ranks.
 PRINTS = "rank_prints"
-#: A rank as a logger's format writes it, between brackets or bars; `rank=16` of a matrix is in no such place.
-_TAG = r"(?i)(?:\[|\| ?|\()(?:global_?)?rank[ _:=]{0,2}(\d{1,6})(?:\]| ?\||\))"
+#: A rank as a logger writes it: between brackets or bars, or behind a time; `rank=16` of a matrix is in no such
+#: place.
+_TAG = r"(?i)(?:\[|\| ?|\(|:\d\d(?:[.,]\d{1,6})? )(?:global_?)?rank[ _:=]{0,2}(\d{1,6})(?:\]| ?\||\)|:)"
 #: Fewer lines than this say nothing of a format.
 _FEW = 3
 _GLOBS = (
@@ -46,7 +47,7 @@ _GLOBS = (
 
 @ingester(
     "text_log",
-    version=15,
+    version=16,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
     slicing="forensics.formats.text.slices",

@@ -99,12 +99,15 @@ def peer_lost(run: Run) -> Findings:
     onset = onset_of(run, first)
     is_alone = len(world(run)) <= 1
     told = report(*(f.cause for f in found), said=tuple(f.quote for f in found) if is_alone else ())
+    said = complaints(run)
     victims = set(ranks_of(tuple(f for f in found if f.weight == Weight.CLOSED)))
-    silent = tuple(sorted(world(run) - victims - complaints(run).victims - complaints(run).own.keys()))
+    silent = tuple(sorted(world(run) - victims - said.victims - said.own.keys()))
     alone = tuple(exits(run).by_itself - victims)
     named = silent if victims and len(silent) < len(victims) else alone if len(alone) == 1 else ()
     onset = replace(onset, rank=named[0]) if len(named) == 1 else onset
+    # who waits in a collective, or was waited for until the time-out, lived until then: its end follows
     held = any(rank in stacks(run) and stacks(run)[rank].inside for rank in ranks_of(found))
+    held = held or (bool(said.late) and not said.closed and said.late.keys().isdisjoint(ranks_of(found)))
     yield peer_lost.finding(
         told.title + when(onset),
         told.because,

@@ -19,6 +19,7 @@ from forensics.case.errors.launchers import follows
 from forensics.case.rank_spans import MOST_RANKS
 from forensics.case.world import world
 from forensics.knowledge.errors import table
+from forensics.knowledge.reports import report
 from forensics.knowledge.suspects import is_absence, is_death, is_start, suspect
 from forensics.model import Confidence, Shape
 from forensics.rules.hang.clue import Clue, ClueRule, ClueSource
@@ -142,13 +143,16 @@ def _relevant(found: Sequence[Clue], score: Counter[int]) -> list[Clue]:
 
 
 def _cause(run: Run, clues: Sequence[Clue]) -> str:
-    """Give the most telling cause; a rank that left in silence has the cause of its exit code, if one is known."""
+    """Give the most telling cause; a rank that left has that of its exit code, else of what it printed of its end."""
     best = max(clues, key=lambda c: (suspect(c.cause).telling, c.weight), default=None)
     if best is None:
         return ""
     known, told = suspect(best.cause), exits(run).by_rank
     codes = {told[rank].code for rank in best.ranks if rank in told}
-    return cause_of(codes.pop()) if known.by_exit and len(codes) == 1 else known.stands_for or best.cause
+    if known.by_exit and len(codes) == 1:
+        return cause_of(codes.pop())
+    printed = {f.cause for f in standing(run) if f.rank in best.ranks and report(f.cause).is_of_its_end}
+    return printed.pop() if known.by_exit and len(printed) == 1 else known.stands_for or best.cause
 
 
 def _confidence(clues: Sequence[Clue]) -> Confidence:
