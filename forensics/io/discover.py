@@ -27,7 +27,7 @@ _RANK = lazily(r"(?:^|[^a-z0-9])(?:global|local|world)?[_-]?rank[_=.-]?(\d{1,6})
 _BEFORE = lazily(r"([a-z0-9]+)[_.=-]*$", re.IGNORECASE)
 _ATTEMPT = lazily(r"(?:attempt|re-?start|re-?try|try|resume|requeue)[_-]?(\d{1,6})", re.IGNORECASE)
 _LOCAL = lazily(r"\d{1,6}")
-_LOG = lazily(r"[^.]*|.*\.(?:log|txt|out|err|std(?:out|err))|std(?:out|err)\.\d{1,6}", re.IGNORECASE)
+_LOG = lazily(r"[^.]*|.*\.(?:log|txt|out|err|std(?:out|err))|(?:std)?(?:out|err)\.\d{1,6}", re.IGNORECASE)
 _HEAD_BYTES = 4096
 _TABLE = lazily(r".*\.(?:csv|tsv|jsonl|ndjson)", re.IGNORECASE)
 
@@ -169,8 +169,8 @@ def _loss() -> re.Pattern[str]:
 
 @cache
 def _process(of: tuple[str, ...]) -> re.Pattern[str]:
-    words = "|".join(sorted(words_before(*of)))
-    return re.compile(rf"(?i)(?:^|[^a-z0-9])(?:{words})[_.-]?(\d{{1,6}})(?=[/._-]|$)")
+    words, named = "|".join(sorted(words_before(*of))), "|".join(sorted(words_before("task")))
+    return re.compile(rf"(?i)(?:^|[^a-z0-9])(?:(?:{words})[_.-]?|(?:{named})\.)(\d{{1,6}})(?=[/._-]|$)")
 
 
 def _siblings(path: str, hit: re.Match[str]) -> set[str]:

@@ -6,6 +6,7 @@ Judging sets no severity; rules do.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from forensics.case.errors._failure import ANY, Failure, merged
 from forensics.case.errors.coded import codes, ending_with, events_telling
 from forensics.case.errors.exits import NONZERO, Exit, exits
 from forensics.case.errors.kinds import EXIT_RECORD, Weight, attributes, of_exception, of_line, of_lone_line
-from forensics.case.errors.named import rank_named
+from forensics.case.errors.named import pods, rank_named
 from forensics.case.series import keys_of
 from forensics.case.steps import in_file
 from forensics.dialects.prefixes import split
@@ -29,6 +30,7 @@ from forensics.store.run import Run, derived, nothing
 _MAX_EVENTS = 20_000
 _BLOCK_EXIT = lazily(r"^\W*(?:exitcode|traceback)\s*:")
 _BLOCK_LINES = 4
+_NUMBER = lazily(r"\d+")
 #: A traceback begins below the heading of its rank, in Ray's message after a blank line at most.
 _HEADED_LINES = 2
 #: Behind every line of a file.
@@ -91,6 +93,7 @@ def _judged(run: Run) -> Iterator[Failure]:
         weight, shape, cause = judged
         below = _below(headed.get(row["source"], ()), _number(attrs, "head_line"), row["line"] or 0)
         own = raised.get((row["source"], row["line"], row["code"]), _first(row["rank"], below))
+        said = _by_itself(message) if weight >= Weight.ECHO else None
         yield Failure(
             source=row["source"],
             line=row["line"],
@@ -101,7 +104,7 @@ def _judged(run: Run) -> Iterator[Failure]:
             else _rank_of_block(
                 row,
                 block,
-                _first(rank_named(run, named, row["text"] or ""), of_place.get((row["source"], row["line"]))),
+                _first(rank_named(run, named, row["text"] or ""), of_place.get((row["source"], row["line"])), said),
             ),
             step=row["step"],
             code=row["code"],
@@ -121,6 +124,16 @@ def _judged(run: Run) -> Iterator[Failure]:
             head=_number(attrs, "head_line"),
             told_line=_number(attrs, "told_line"),
         )
+
+
+def _by_itself(message: str) -> int | None:
+    """The one rank that the words of an exception name."""
+    if "rank" not in message.lower():
+        return None
+    named = {
+        int(number) for hit in re.finditer(words_for("names_its_rank"), message) for number in _NUMBER.findall(hit[0])
+    }
+    return named.pop() if len(named) == 1 else None
 
 
 def _number(attrs: Mapping[str, str], name: str) -> int | None:
@@ -164,14 +177,14 @@ def _headed(run: Run) -> dict[str, list[tuple[int, int, int]]]:
     rows = events_telling(run, "rank_of_lines", order=("source", "line"))
     if rows.is_empty():
         return found
-    pods, first = _pods(run), _first_ranks(run)
+    by_pod, first = pods(run), _first_ranks(run)
     nodes = {source for source, _, attrs in rows.select("source", "line", "attrs").iter_rows() if '"local"' in attrs}
     for source, line, attrs in rows.select("source", "line", "attrs").iter_rows():
         said, own = attributes(attrs), found.setdefault(source, [])
         if own:
             begin, end, before = own[-1]
             own[-1] = (begin, min(end, line) if "end" not in said else line, before)
-        pod = pods.get(said.get("pod", ""))
+        pod = by_pod.get(said.get("pod", ""))
         if pod is not None:
             own.append((line, _ANY_LINE, pod))
         elif "local" in said and (source in first or len(nodes) == 1):
@@ -193,12 +206,6 @@ def _below(headed: Sequence[tuple[int, int, int]], head: int | None, line: int) 
     """Give the rank of the heading above what is told in a line, or within the traceback that ends there."""
     first = line if head is None else head
     return next((rank for begin, end, rank in headed if begin < first < end or first < begin < line), None)
-
-
-def _pods(run: Run) -> Mapping[str, int]:
-    """Give the rank of each file that has one, by its name without an ending."""
-    named = run.scan("sources").filter(pl.col("rank").is_not_null()).select("path", "rank").collect()
-    return {path.rpartition("/")[2].rpartition(".")[0]: rank for path, rank in named.iter_rows()}
 
 
 def _stack(attrs: Mapping[str, str]) -> tuple[str, ...]:

@@ -32,6 +32,8 @@ _PRINTED = (
 )
 #: The address by which NCCL meets the other ranks.
 _USES = lazily(r"Bootstrap ?: Using [^\s:]{1,32}:([^\s<]{3,64})<")
+#: An object of Kubernetes, as `kubectl get events` and the kubelet name it.
+_POD = lazily(r"\bpods?/([a-z0-9][a-z0-9.-]{0,252})")
 #: The event of a process of which a dump has the stack.
 _DUMPED = "stack-process"
 #: The number of a file.
@@ -54,7 +56,16 @@ def rank_named(run: Run, attrs: Mapping[str, str], line: str = "") -> int | None
     """Give the rank of the process, else of the device, that an event names, else of the process that printed it."""
     known = ranks_named(run)
     names = (attrs.get("pid", ""), place_of(attrs.get("pci", "")), *_printed_by(line).values())
-    return next((known[name] for name in names if name in known), _by_index(run, attrs.get("device", "")))
+    found = next((known[name] for name in names if name in known), _by_index(run, attrs.get("device", "")))
+    pod = _POD.search(line) if found is None else None
+    return found if pod is None else pods(run).get(pod[1])
+
+
+@derived
+def pods(run: Run) -> Mapping[str, int]:
+    """Give the rank of each file that has one, by its name without an ending: that of a pod, where it is one's log."""
+    named = run.scan("sources").filter(pl.col("rank").is_not_null()).select("path", "rank").collect()
+    return {path.rpartition("/")[2].rpartition(".")[0]: rank for path, rank in named.iter_rows()}
 
 
 def rank_at(run: Run, peer: str) -> int | None:

@@ -13,9 +13,10 @@ from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import all_ranks
 from forensics.case.world import world
 from forensics.knowledge.errors import ErrorLine, row_of, telling
-from forensics.knowledge.suspects import suspect
+from forensics.knowledge.suspects import is_absence, suspect
 from forensics.patterns import lazily
 from forensics.rules._errors import evidence_of, onset_of, ranks_of, said, short, when, who
+from forensics.rules.hang.decide import decision
 from forensics.rules.kit import Findings, Run, remark, rule, times
 
 #: Ranks of one program reach the same line within this time.
@@ -52,7 +53,9 @@ def uncaught_exception(run: Run) -> Findings:
         evidence_of(own),
         onset,
         confidence="high" if first.weight == Weight.OWN else "medium",
-        culprits=() if all_alike else ranks_of(own[:1]) or named or _on_lost_node(run, known, first),
+        culprits=()
+        if all_alike
+        else ranks_of(own[:1]) or named or _on_lost_node(run, known, first) or _missed(run, first),
         cause=of_one_rank or first.cause,
         causal="root" if first.weight == Weight.OWN else "symptom",
         numbers={"errors": len(own)},
@@ -81,6 +84,15 @@ def _on_lost_node(run: Run, known: ErrorLine | None, first: Failure) -> tuple[in
     """Give the ranks of the node that a line tells as lost."""
     hit = known.compiled.search(first.quote) if known is not None and known.id in telling("lost_node") else None
     return ranks_on(run, hit.groupdict().get("node") or "") if hit is not None else ()
+
+
+def _missed(run: Run, first: Failure) -> tuple[int, ...]:
+    """Give the one rank that the others miss, where this error is of no rank, and its log complains of no peer."""
+    found = decision(run)
+    if found is None or len(found.ranks) != 1 or not is_absence(found.cause):
+        return ()
+    peers = {f.source for f in standing(run) if f.weight in {Weight.CLOSED, Weight.TIMEOUT}}
+    return found.ranks if peers and first.source not in peers else ()
 
 
 def _alike(one: Failure, other: Failure) -> bool:
