@@ -13,9 +13,9 @@ from math import exp, hypot, log, sqrt
 import numpy as np
 from msgspec import Struct
 
+from forensics.analyses.learning.levels import Level
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.spikes import Spike, onset_of, spikes_of
-from forensics.analyses.learning.trend import Level
 from forensics.stats.correlation import Noise, noise_about
 from forensics.stats.running import Places, centred_median, moving_median, ratio_of
 from forensics.stats.spread import Floats, median_of, spread

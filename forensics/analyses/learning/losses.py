@@ -7,8 +7,8 @@ from math import exp
 from msgspec import Struct
 
 from forensics.analyses.learning.course import Course, Departure, course_of, kind_of
+from forensics.analyses.learning.levels import WINDOW, Levels, level_of, levels_of
 from forensics.analyses.learning.limits import Limits
-from forensics.analyses.learning.trend import WINDOW, Trend, level_of, trend_of
 from forensics.case.curves.loss import Curve, beside, curves
 from forensics.case.folds import has_folds
 from forensics.case.processes.attempts import attempts
@@ -29,11 +29,11 @@ _ENDS = 3
 
 
 class Loss(Struct, frozen=True, eq=False):
-    """One training loss: `course` and `trend` are None where it has too few positive values for them."""
+    """One training loss: `course` and `levels` are None where it has too few positive values for them."""
 
     curve: Curve
     course: Course | None
-    trend: Trend | None
+    levels: Levels | None
 
     @property
     def gone(self) -> Departure | None:
@@ -52,7 +52,7 @@ def _loss(run: Run, curve: Curve, limits: Limits) -> Loss:
     level = level_of(curve, limits.window)
     usual = level if limits.window == WINDOW else level_of(curve, WINDOW)
     course = course_of(level, limits)
-    return Loss(curve, None if course is None else _of_one_process(run, curve, course), trend_of(usual))
+    return Loss(curve, None if course is None else _of_one_process(run, curve, course), levels_of(usual))
 
 
 def _of_one_process(run: Run, curve: Curve, course: Course) -> Course:
@@ -125,8 +125,8 @@ def kind(run: Run, loss: Loss) -> str | None:
 
 def fell_by(loss: Loss) -> float:
     """Give the share of its first level that a loss lost; of too few records for a trend, between its ends' medians."""
-    if loss.trend is not None:
-        return 1 - exp(-loss.trend.fall)
+    if loss.levels is not None:
+        return 1 - exp(-loss.levels.fall)
     first, last = (median_of(part) for part in (loss.curve.values[:_ENDS], loss.curve.values[-_ENDS:]))
     return 1 - last / first if first > 0 else 1.0
 

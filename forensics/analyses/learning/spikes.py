@@ -7,8 +7,8 @@ from math import log, sqrt
 import numpy as np
 from msgspec import Struct
 
+from forensics.analyses.learning.levels import Level
 from forensics.analyses.learning.limits import Limits
-from forensics.analyses.learning.trend import Level
 from forensics.stats.running import Places, moving_median, past_median, ratio_of
 from forensics.stats.spread import Floats, median_of
 

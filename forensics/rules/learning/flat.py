@@ -10,6 +10,7 @@ import numpy as np
 
 from forensics.analyses.evals.curves import EvalCurve, eval_curves
 from forensics.analyses.learning.causes import Reason, reason_of
+from forensics.analyses.learning.levels import Levels, from_the_start
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured, number_of
 from forensics.analyses.learning.lr_schedule import schedule_beside
@@ -26,7 +27,6 @@ from forensics.analyses.learning.objective import (
 )
 from forensics.analyses.learning.rate import Zero, spent
 from forensics.analyses.learning.still import finds_nothing, has_idle_score
-from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve, beside
 from forensics.case.endings import ending
 from forensics.case.evidence import metric_evidence
@@ -98,68 +98,70 @@ def no_decrease(run: Run, cfg: Flat) -> Findings:
     """Find the longest training loss that never fell."""
     if reinforced(run) or vanished(run, VANISHING) is not None or spent(run, Zero()):
         return
-    known = [(one.curve, one.trend) for one in losses(run) if not one.curve.ends_nonfinite and one.trend is not None]
+    known = [(one.curve, one.levels) for one in losses(run) if not one.curve.ends_nonfinite and one.levels is not None]
     if not known:
         return
-    curve, trend = max(known, key=lambda pair: len(pair[0]))
+    curve, levels = max(known, key=lambda pair: len(pair[0]))
     if not tuned(run) and all(_bounces(*one, cfg) for one in known):
         yield no_decrease.finding(
-            f"{curve.raw_name} bounces around {number(trend.last)} and does not fall",
-            f"its noise is {trend.noise.sd:.0%} of its level over {trend.records} records, without a trend",
+            f"{curve.raw_name} bounces around {number(levels.last)} and does not fall",
+            f"its noise is {levels.noise.sd:.0%} of its level over {levels.records} records, without a trend",
             proof(curve.row(0), curve.row(-1)),
             severity="warning",
             confidence="medium",
             cause="loss_bounces",
-            numbers={"first": trend.first, "last": trend.last, "noise": trend.noise.sd},
+            numbers={"first": levels.first, "last": levels.last, "noise": levels.noise.sd},
         )
     elif all(is_flat(t, cfg) and _would_show(t, cfg) for _, t in known) and not (
         improved(run, curve, 1) or scored_more(run)
     ):
-        yield _no_decrease_finding(run, curve, trend, cfg)
+        yield _no_decrease_finding(run, curve, levels, cfg)
     elif (alone := _left_behind(run, known, cfg)) is not None:
-        curve, trend, others = alone
+        curve, levels, others = alone
         fold = f"fold {curve.attempt + 1} of {len(others) + 1}"
         where, near = (fold, "folds") if has_folds(run) else (curve.source, "files of like names")
         yield no_decrease.finding(
-            f"{curve.raw_name} of {where} stays at {number(trend.last)}, and that of {len(others)} {near} fell",
+            f"{curve.raw_name} of {where} stays at {number(levels.last)}, and that of {len(others)} {near} fell",
             f"each of the others lost {1 - exp(-min(one.fall for one in others)):.0%} or more of that level",
             proof(curve.row(0), curve.row(-1)),
             severity="warning",
             confidence="medium",
             cause="not_learning",
-            numbers={"level": trend.last, "others": len(others)},
+            numbers={"level": levels.last, "others": len(others)},
         )
 
 
-def _left_behind(run: Run, known: Sequence[tuple[Curve, Trend]], cfg: Flat) -> tuple[Curve, Trend, list[Trend]] | None:
+def _left_behind(
+    run: Run, known: Sequence[tuple[Curve, Levels]], cfg: Flat
+) -> tuple[Curve, Levels, list[Levels]] | None:
     """The first loss that stays where those of two or more folds, or files whose names differ in numbers, began."""
-    groups: dict[str, list[tuple[Curve, Trend]]] = {}
-    for curve, trend in known:
+    groups: dict[str, list[tuple[Curve, Levels]]] = {}
+    for curve, levels in known:
         if curve.rank is None and (curve.attempt == 0 or has_folds(run)):
-            groups.setdefault(_NUMBERS.sub("#", curve.source), []).append((curve, trend))
+            groups.setdefault(_NUMBERS.sub("#", curve.source), []).append((curve, levels))
     for group in groups.values():
-        for curve, trend in group:
+        for curve, levels in group:
             others = [one for other, one in group if (other.source, other.attempt) != (curve.source, curve.attempt)]
-            fell = all(one.fall >= cfg.others and abs(trend.last / one.first - 1) <= cfg.level for one in others)
-            if len(others) > 1 and fell and is_flat(trend, cfg) and _would_show(trend, cfg):
-                return curve, trend, others
+            fell = all(one.fall >= cfg.others and abs(levels.last / one.first - 1) <= cfg.level for one in others)
+            if len(others) > 1 and fell and is_flat(levels, cfg) and _would_show(levels, cfg):
+                return curve, levels, others
     return None
 
 
-def _bounces(curve: Curve, trend: Trend, cfg: Flat) -> bool:
+def _bounces(curve: Curve, levels: Levels, cfg: Flat) -> bool:
     """Whether a loss has no trend, and swings by a good part of the level of a model that knows little."""
-    least = -min(cfg.swings * trend.noise.sd, cfg.most_rise)
-    flat = least < trend.fall < cfg.sigmas * trend.fall_error < cfg.hidden and trend.noise.sd >= cfg.bounces
-    return flat and trend.records >= cfg.bounced and trend.last >= cfg.fresh and from_the_start(curve)
+    least = -min(cfg.swings * levels.noise.sd, cfg.most_rise)
+    flat = least < levels.fall < cfg.sigmas * levels.fall_error < cfg.hidden and levels.noise.sd >= cfg.bounces
+    return flat and levels.records >= cfg.bounced and levels.last >= cfg.fresh and from_the_start(curve)
 
 
-def _long(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> bool:
+def _long(run: Run, curve: Curve, levels: Levels, cfg: Flat) -> bool:
     first, last = curve.step(0), curve.step(-1)
-    span = trend.records if first is None or last is None else last - first + 1
+    span = levels.records if first is None or last is None else last - first + 1
     reach = ending(run).reach
     passes = max(reach.done or 0 if reach.unit == "epoch" else 0, _epochs_of(curve))
     shown = max(span / cfg.steps, passes / cfg.epochs) >= 1 or has_idle_score(run, cfg.scores)
-    return shown and from_the_start(curve) and trend.noise.sd_long < cfg.noise
+    return shown and from_the_start(curve) and levels.noise.sd_long < cfg.noise
 
 
 def _epochs_of(curve: Curve) -> float:
@@ -168,24 +170,24 @@ def _epochs_of(curve: Curve) -> float:
     return float(told.max() - told.min() + 1) if len(told) else 0.0
 
 
-def _is_fresh(run: Run, trend: Trend, cfg: Flat) -> bool:
+def _is_fresh(run: Run, levels: Levels, cfg: Flat) -> bool:
     """Whether the first level is one of a model that has learned nothing yet."""
     mock = configured(run, "mock_data")
     if mock is not None and mock.text.lower() not in OFF:
         return False
     if paired(run):
-        return all(_is_guess_of_pairs(level, cfg) for level in (trend.first, trend.last))
+        return all(_is_guess_of_pairs(level, cfg) for level in (levels.first, levels.last))
     if preferring(run):
-        return all(abs(level / log(2) - 1) <= cfg.near for level in (trend.first, trend.last))
+        return all(abs(level / log(2) - 1) <= cfg.near for level in (levels.first, levels.last))
     if tuned(run):
-        return regime_of(run) in {ADAPTER, FULL, ""} and trend.first > range_of("finetune_loss").hi
+        return regime_of(run) in {ADAPTER, FULL, ""} and levels.first > range_of("finetune_loss").hi
     stated = number_of(run, "vocabulary") or number_of(run, "classes")
-    if trend.first >= cfg.fresh:
+    if levels.first >= cfg.fresh:
         return True
     chance = [log(k) for k in (*_CLASSES, *((stated,) if stated else ())) if k > 1]
-    levels = (trend.first, trend.last)
-    near = any(abs(level / of - 1) <= cfg.near for level in levels for of in chance)
-    return near or all(abs(level / log(2) - 1) <= cfg.coin for level in levels)
+    ends = (levels.first, levels.last)
+    near = any(abs(level / of - 1) <= cfg.near for level in ends for of in chance)
+    return near or all(abs(level / log(2) - 1) <= cfg.coin for level in ends)
 
 
 def _is_guess_of_pairs(level: float, cfg: Flat) -> bool:
@@ -194,15 +196,15 @@ def _is_guess_of_pairs(level: float, cfg: Flat) -> bool:
     return round(power) >= _FEWEST_POWER and abs(power / round(power) - 1) <= cfg.exact
 
 
-def is_flat(trend: Trend, cfg: Flat) -> bool:
+def is_flat(levels: Levels, cfg: Flat) -> bool:
     """Whether a loss neither fell to its end, nor in between, nor rose."""
-    bound = max(cfg.sigmas * trend.fall_error, -log(1 - cfg.least_fall))
-    return abs(trend.fall) < bound and trend.fell < max(bound, -log(1 - cfg.ever))
+    bound = max(cfg.sigmas * levels.fall_error, -log(1 - cfg.least_fall))
+    return abs(levels.fall) < bound and levels.fell < max(bound, -log(1 - cfg.ever))
 
 
-def _would_show(trend: Trend, cfg: Flat) -> bool:
+def _would_show(levels: Levels, cfg: Flat) -> bool:
     """Whether noise is low enough that a fall could be seen."""
-    return cfg.sigmas * trend.fall_error < (cfg.shown if trend.records >= cfg.records else cfg.shown_short)
+    return cfg.sigmas * levels.fall_error < (cfg.shown if levels.records >= cfg.records else cfg.shown_short)
 
 
 def _is_tiny(run: Run, curve: Curve, cfg: Flat) -> bool:
@@ -220,41 +222,43 @@ def _starves(run: Run, curve: Curve, cfg: Flat) -> Curve | None:
     return rate if 0 < float(rate.values.mean()) * (last - first + 1) < cfg.moved else None
 
 
-def _no_decrease_finding(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> Finding:
+def _no_decrease_finding(run: Run, curve: Curve, levels: Levels, cfg: Flat) -> Finding:
     tiny = _is_tiny(run, curve, cfg)
     # all the time, by next to nothing
-    crawls = trend.fall > cfg.sigmas * trend.fall_error and trend.late_fall > cfg.sigmas * trend.late_error
-    reason = None if tiny else _reason(run, curve, trend, cfg)
-    knows_nothing = _is_fresh(run, trend, cfg) or finds_nothing(run, cfg.scores) or (trend.last > cfg.by_heart and tiny)
-    sure = reason is not None or (knows_nothing and _long(run, curve, trend, cfg))
+    crawls = levels.fall > cfg.sigmas * levels.fall_error and levels.late_fall > cfg.sigmas * levels.late_error
+    reason = None if tiny else _reason(run, curve, levels, cfg)
+    knows_nothing = (
+        _is_fresh(run, levels, cfg) or finds_nothing(run, cfg.scores) or (levels.last > cfg.by_heart and tiny)
+    )
+    sure = reason is not None or (knows_nothing and _long(run, curve, levels, cfg))
     what = "hardly fell" if crawls else "did not fall"
     course = "weights_too_small" if tiny else "loss_crawls" if crawls else "not_learning"
     return no_decrease.finding(
-        f"{curve.raw_name} {what}: {number(trend.first)} at first, {number(trend.last)} at last",
-        f"a fall of more than {max(cfg.least_fall, cfg.sigmas * trend.fall_error):.1%} would have shown"
-        f" over {trend.records} records{_usual(run, trend)}" + (f"; {reason.words}" if reason is not None else ""),
+        f"{curve.raw_name} {what}: {number(levels.first)} at first, {number(levels.last)} at last",
+        f"a fall of more than {max(cfg.least_fall, cfg.sigmas * levels.fall_error):.1%} would have shown"
+        f" over {levels.records} records{_usual(run, levels)}" + (f"; {reason.words}" if reason is not None else ""),
         proof(curve.row(0), curve.row(-1), reason.evidence if reason is not None else None),
         severity="warning" if sure else "info",
         confidence="medium" if sure else "low",
         cause=course if reason is None else reason.cause,
-        numbers={"first": trend.first, "last": trend.last, "records": trend.records},
+        numbers={"first": levels.first, "last": levels.last, "records": levels.records},
     )
 
 
-def _reason(run: Run, curve: Curve, trend: Trend, cfg: Flat) -> Reason | None:
+def _reason(run: Run, curve: Curve, levels: Levels, cfg: Flat) -> Reason | None:
     """What alone holds a loss up, as far as its learning rate and its settings say; None where nothing does."""
     starving = _starves(run, curve, cfg)
     if starving is not None:
         words = f"the learning rate is {number(float(starving.values.max()))} at most, and moves no weight"
         return Reason("lr_low", words, metric_evidence(starving.row(int(starving.values.argmax()))))
-    schedule = schedule_beside(run, curve) if trend.last > range_of("chat_loss").hi else None
+    schedule = schedule_beside(run, curve) if levels.last > range_of("chat_loss").hi else None
     return reason_of(run, schedule) if schedule is not None else None
 
 
-def _usual(run: Run, trend: Trend) -> str:
+def _usual(run: Run, levels: Levels) -> str:
     """Say which losses are usual where a pretrained model is tuned, and this one is above them."""
     usual = range_of("finetune_loss")
-    return f"; chat data give a pretrained model {usual.healthy}" if tuned(run) and trend.last > usual.hi else ""
+    return f"; chat data give a pretrained model {usual.healthy}" if tuned(run) and levels.last > usual.hi else ""
 
 
 #: Settings that say among how many answers a model chooses.
@@ -283,31 +287,31 @@ def uniform_loss(run: Run, cfg: Uniform) -> Findings:
     if reinforced(run):
         return
     one = max(losses(run), key=lambda loss: len(loss.curve), default=None)
-    if one is None or one.trend is None or one.curve.ends_nonfinite:
+    if one is None or one.levels is None or one.curve.ends_nonfinite:
         return
-    curve, trend = one.curve, one.trend
-    flat = is_flat(trend, FLAT)
-    if not flat and not is_plateau(curve, trend, PLATEAU):
+    curve, levels = one.curve, one.levels
+    flat = is_flat(levels, FLAT)
+    if not flat and not is_plateau(curve, levels, PLATEAU):
         return
     said = filter(None, map(partial(configured, run), _SIZES))
     sizes = {int(one.number): one for one in said if one.number is not None and one.number > 1}
-    vocab = _nearest(trend.last, tuple(sizes), cfg) if flat else _below(trend.last, tuple(sizes), cfg)
-    if vocab is None or trend.records < cfg.fewest or improved(run, curve, 1):
+    vocab = _nearest(levels.last, tuple(sizes), cfg) if flat else _below(levels.last, tuple(sizes), cfg)
+    if vocab is None or levels.records < cfg.fewest or improved(run, curve, 1):
         return
     known, mock = sizes.get(vocab), configured(run, "mock_data")
-    certain = flat and known is not None and trend.records >= cfg.records and from_the_start(curve)
+    certain = flat and known is not None and levels.records >= cfg.records and from_the_start(curve)
     mocked = mock is not None and mock.text.lower() not in OFF
     yield uniform_loss.finding(
-        f"{curve.raw_name} stays at {number(trend.last)}: ln({vocab}) = {number(log(vocab))} is the cost of chance",
-        f"first level {number(trend.first)}, last level {number(trend.last)}, over {trend.records} records",
+        f"{curve.raw_name} stays at {number(levels.last)}: ln({vocab}) = {number(log(vocab))} is the cost of chance",
+        f"first level {number(levels.first)}, last level {number(levels.last)}, over {levels.records} records",
         proof(
-            curve.row(0 if flat else trend.settled),
+            curve.row(0 if flat else levels.settled),
             curve.row(-1),
             *(fact_evidence(one.row) for one in (known, mock) if one is not None),
         ),
         severity="info" if mocked else "error" if certain else "warning",
         confidence="high" if certain else "low" if known is None else "medium",
-        numbers={"level": trend.last, "ln_vocab": log(vocab), "vocab": vocab},
+        numbers={"level": levels.last, "ln_vocab": log(vocab), "vocab": vocab},
     )
 
 

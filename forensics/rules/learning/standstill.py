@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import exp, log
 
 from forensics.analyses.learning.causes import reason_of
+from forensics.analyses.learning.levels import Levels, from_the_start
 from forensics.analyses.learning.losses import losses
 from forensics.analyses.learning.lr_config import configured
 from forensics.analyses.learning.lr_schedule import Schedule, schedule_beside
 from forensics.analyses.learning.objective import ADAPTER, FULL, improved, regime_of, reinforced
 from forensics.analyses.learning.parts import parts_of
 from forensics.analyses.learning.still import Frozen, Still, still_of
-from forensics.analyses.learning.trend import Trend, from_the_start
 from forensics.case.curves.loss import Curve
 from forensics.case.series import holding
 from forensics.knowledge.ranges import range_of
@@ -41,58 +41,58 @@ def early_plateau(run: Run, cfg: Plateau) -> Findings:
     if reinforced(run):
         return
     for one in losses(run):
-        curve, trend = one.curve, one.trend
-        if trend is None or curve.ends_nonfinite or not is_plateau(curve, trend, cfg):
+        curve, levels = one.curve, one.levels
+        if levels is None or curve.ends_nonfinite or not is_plateau(curve, levels, cfg):
             continue
         schedule = schedule_beside(run, curve)
-        if schedule is None or not _is_up(schedule, trend, cfg) or improved(run, curve, len(curve) // 2):
+        if schedule is None or not _is_up(schedule, levels, cfg) or improved(run, curve, len(curve) // 2):
             continue
-        yield _finding(run, curve, trend, schedule, cfg)
+        yield _finding(run, curve, levels, schedule, cfg)
         return
 
 
-def _is_up(schedule: Schedule, trend: Trend, cfg: Plateau) -> bool:
+def _is_up(schedule: Schedule, levels: Levels, cfg: Plateau) -> bool:
     """Whether the rate was up for long enough behind the place where the loss settled."""
     v = schedule.curve.values
-    late = v[min(len(v), int(trend.settled * len(v) / max(trend.records, 1))) :]
+    late = v[min(len(v), int(levels.settled * len(v) / max(levels.records, 1))) :]
     return int((late >= cfg.lr_up * schedule.peak).sum()) >= max(cfg.shown * len(v), 1) and schedule.peak > 0
 
 
-def is_plateau(curve: Curve, trend: Trend, cfg: Plateau) -> bool:
+def is_plateau(curve: Curve, levels: Levels, cfg: Plateau) -> bool:
     """Whether a loss fell, and then stayed at one level from early on."""
-    bound = max(cfg.sigmas * trend.late_error, -log(1 - cfg.least_fall))
+    bound = max(cfg.sigmas * levels.late_error, -log(1 - cfg.least_fall))
     return (
-        trend.records >= cfg.records
+        levels.records >= cfg.records
         and from_the_start(curve)
-        and 0 < trend.settled < cfg.early * len(curve)
-        and trend.fall > 3 * trend.fall_error
-        and abs(trend.late_fall) < min(bound, 0.05)
+        and 0 < levels.settled < cfg.early * len(curve)
+        and levels.fall > 3 * levels.fall_error
+        and abs(levels.late_fall) < min(bound, 0.05)
     )
 
 
-def _finding(run: Run, curve: Curve, trend: Trend, schedule: Schedule, cfg: Plateau) -> Finding:
+def _finding(run: Run, curve: Curve, levels: Levels, schedule: Schedule, cfg: Plateau) -> Finding:
     vocab, chat = configured(run, "vocabulary"), range_of("chat_loss")
     size = vocab.number if vocab is not None else None
     uniform = log(size) if size is not None and size > 1 else None
     tuned = regime_of(run) in {ADAPTER, FULL}
-    high, lost = tuned and trend.last > chat.hi, tuned and trend.last > range_of("finetune_loss").hi
-    high |= uniform is not None and cfg.high * uniform < trend.last < cfg.uniform * uniform
+    high, lost = tuned and levels.last > chat.hi, tuned and levels.last > range_of("finetune_loss").hi
+    high |= uniform is not None and cfg.high * uniform < levels.last < cfg.uniform * uniform
     reason = reason_of(run, schedule) if high else None
-    first = curve.row(trend.settled)
+    first = curve.row(levels.settled)
     level = f"; ln(vocabulary) is {number(uniform)}" if uniform is not None else ""
     level += f"; chat data give {chat.healthy}" if tuned else ""
     why = f"; {reason.words}" if reason is not None else ""
     fact = fact_evidence(vocab.row) if vocab is not None else None
     return early_plateau.finding(
-        f"{curve.raw_name} stayed at {number(trend.last)} from {curve.where(trend.settled)} on,"
+        f"{curve.raw_name} stayed at {number(levels.last)} from {curve.where(levels.settled)} on,"
         " with the learning rate up",
-        f"over the last half it fell by {trend.late_fall:.2%} ± {trend.late_error:.2%}{level}{why}",
+        f"over the last half it fell by {levels.late_fall:.2%} ± {levels.late_error:.2%}{level}{why}",
         proof(first, curve.row(-1), reason.evidence if reason is not None else fact),
         severity="warning" if high else "info",
         confidence="medium" if high else "low",
         cause=reason.cause if reason is not None else "finetune_loss_high" if lost else "plateau",
         causal="symptom" if reason is None else "root",
-        numbers={"level": trend.last, "late_fall": trend.late_fall, "error": trend.late_error},
+        numbers={"level": levels.last, "late_fall": levels.late_fall, "error": levels.late_error},
     )
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forensics.analyses.learning.levels import WINDOW, level_of, levels_of
 from forensics.analyses.learning.limits import Limits
 from forensics.analyses.learning.lr_config import adapter_of, configured
 from forensics.analyses.learning.lr_schedule import schedule_of
-from forensics.analyses.learning.trend import WINDOW, level_of, trend_of
 from forensics.case.curves.loss import beside, curves
 from forensics.case.progress import ledger
 from forensics.diagnosis.precedence import leads, preference
@@ -321,11 +321,11 @@ def test_moving_medians_keep_the_length_and_stay_within_the_values(numbers: list
     assert noise_about(y, middle).sd_long >= noise_about(y, middle).sd > 0
 
 
-def test_a_trend_of_a_falling_loss_is_significant() -> None:
-    trend = trend_of(level_of(curves(run_with(loss=FALLING), "loss")[0], WINDOW))
-    assert trend is not None
-    assert trend.fall > 10 * trend.fall_error
-    assert trend.first > trend.last
+def test_a_levels_of_a_falling_loss_is_significant() -> None:
+    levels = levels_of(level_of(curves(run_with(loss=FALLING), "loss")[0], WINDOW))
+    assert levels is not None
+    assert levels.fall > 10 * levels.fall_error
+    assert levels.first > levels.last
 
 
 def test_the_last_of_many_short_optimizations_in_one_log_has_not_diverged() -> None:

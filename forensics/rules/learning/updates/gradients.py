@@ -38,7 +38,7 @@ def zero_gradnorm(run: Run, cfg: ZeroNorm) -> Findings:
         if len(curve) < cfg.records or share < cfg.always:
             continue
         one = loss_beside(run, curve)
-        if one is None or one.trend is None or not is_flat(one.trend, FLAT) or improved(run, one.curve, 1):
+        if one is None or one.levels is None or not is_flat(one.levels, FLAT) or improved(run, one.curve, 1):
             continue
         loss = one.curve
         yield zero_gradnorm.finding(
@@ -104,7 +104,7 @@ def growing_gradnorm(run: Run, cfg: Growing) -> Findings:
 
 
 def _rises(loss: Loss) -> bool:
-    return loss.trend is not None and loss.trend.late_fall < -3 * loss.trend.late_error
+    return loss.levels is not None and loss.levels.late_fall < -3 * loss.levels.late_error
 
 
 def _grown(norm: Curve, cfg: Growing) -> tuple[int, float, float] | None:

@@ -47,7 +47,7 @@ def lr_zero(run: Run, cfg: Zero) -> Findings:
 
 def _always(run: Run, schedule: Schedule) -> Findings:
     one = loss_beside(run, schedule.curve)
-    if one is None or one.trend is None or not is_flat(one.trend, FLAT):
+    if one is None or one.levels is None or not is_flat(one.levels, FLAT):
         return
     # the loss of a policy may be flat while it learns
     severity = Severity.WARNING if reinforced(run) else Severity.ERROR

@@ -73,11 +73,11 @@ def _levels(norm: Curve, cfg: Vanishing) -> Floats | None:
 
 
 def _stays(loss: Loss, cfg: Vanishing) -> bool:
-    trend = loss.trend
-    if trend is None:
+    levels = loss.levels
+    if levels is None:
         return False
-    bound = max(cfg.sigmas * trend.late_error, -log(1 - cfg.least_fall))
-    return abs(trend.late_fall) < bound and trend.last > cfg.high * trend.first
+    bound = max(cfg.sigmas * levels.late_error, -log(1 - cfg.least_fall))
+    return abs(levels.late_fall) < bound and levels.last > cfg.high * levels.first
 
 
 def _before_the_decay(run: Run, norm: Curve, levels: Floats, cfg: Vanishing) -> bool:

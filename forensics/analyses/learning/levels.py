@@ -15,7 +15,7 @@ from forensics.stats.spread import Floats, behind_last, median_of
 #: A curve with fewer positive values is no loss on a logarithmic scale.
 _POSITIVE = 0.95
 _FEWEST = 12
-#: Records that a level of a trend is the median of, at most.
+#: Records that a level of a levels is the median of, at most.
 WINDOW = 51
 #: A single value exceeds noise by so many deviations.
 _CLEAR = 4.0
@@ -41,7 +41,7 @@ class Level(Struct, frozen=True, eq=False):
 def level_of(curve: Curve, window: int) -> Level | None:
     """Give the level over `window` records, of a short curve a third of it; None for a single value or too few of all.
 
-    It takes most of the time that a long curve is judged in, so who asks for a course and a trend makes it once.
+    It takes most of the time that a long curve is judged in, so who asks for a course and a levels makes it once.
     """
     y, place = logs(curve.values)
     n = len(y)
@@ -52,7 +52,7 @@ def level_of(curve: Curve, window: int) -> Level | None:
     return Level(y, place, middle, noise_about(y, middle), window)
 
 
-class Trend(Struct, frozen=True):
+class Levels(Struct, frozen=True):
     """Levels of one curve: of its first twentieth, its third and last quarter, its last fifth, and the lowest.
 
     A loss that leaps up at once, or falls within the first records, has its first record for a first level. `fall` is
@@ -75,7 +75,7 @@ class Trend(Struct, frozen=True):
     noise: Noise
 
 
-def trend_of(level: Level | None) -> Trend | None:
+def levels_of(level: Level | None) -> Levels | None:
     """Measure one curve by its level over `WINDOW`; None for fewer than 12 positive values, or one that has none."""
     if level is None or len(level.y) < _FEWEST:
         return None
@@ -87,7 +87,7 @@ def trend_of(level: Level | None) -> Trend | None:
     third, fourth = median_of(y[n - 2 * quarter : n - quarter]), median_of(y[-quarter:])
     away = np.abs(middle - fourth) > max(0.02, 4 * noise.of_level(min(51, n / 10)))
     settled = behind_last(away) or _above_at_first(y, fourth, noise)
-    return Trend(
+    return Levels(
         records=n,
         first=ratio_of(first),
         last=ratio_of(last),
