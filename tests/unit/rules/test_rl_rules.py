@@ -344,6 +344,16 @@ def test_updates_that_move_the_policy_far_explain_the_fall_of_its_reward() -> No
     assert [f.cause for f in found(rl_run(near)) if f.rule == "RLX012"] == ["episode_reward_falls"]
 
 
+@pytest.mark.parametrize("module", ["info/learner/default_policy/learner_stats", "learners/default_policy"])
+def test_a_learner_of_rllib_names_its_policy_and_its_updates_below_its_module(module: str) -> None:
+    still = {"episode_reward_mean": [21.0, 22.0] * 30, f"{module}/entropy": [0.693] * 60}
+    assert "RLX016" in ids(rl_run(still))
+    far = {"episode_reward_mean": COLLAPSED, f"{module}/mean_kl_loss": [0.08] * len(COLLAPSED)}
+    assert [f.cause for f in found(rl_run(far)) if f.rule == "RLX012"] == ["policy_steps_large"]
+    weight = {"episode_reward_mean": COLLAPSED, f"{module}/curr_kl_coeff": [0.08] * len(COLLAPSED)}
+    assert [f.cause for f in found(rl_run(weight)) if f.rule == "RLX012"] == ["episode_reward_falls"]
+
+
 def test_few_answers_that_all_earn_nothing_are_told_without_certainty() -> None:
     few = {"completions/mean_length": [396.0] * 6, "reward": [0.375, *[0.0] * 5], "reward_std": [0.5, *[0.0] * 5]}
     only = [f for f in found(rl_run(few)) if f.rule == "RLX001"]
