@@ -45,6 +45,10 @@ def _fields(page: Page) -> Payload:
     }
 
 
+#: What rose before the first non-finite value, in words.
+_ROSE = {"grad_norm": "the gradient norm", "loss": "the loss", "lr": "the learning rate"}
+
+
 def kind_of(found: NanOrigin) -> tuple[str, str]:
     """Give the answer in two words and in one sentence."""
     if found.kind == "none" and found.first_bad_metric is not None:
@@ -52,7 +56,8 @@ def kind_of(found: NanOrigin) -> tuple[str, str]:
     if found.kind == "unknown" and found.first_bad_metric is not None:
         return "NOT FINITE", "nothing that was logged tells what came before the first non-finite value"
     words = {"none": "FINITE", "unknown": "CANNOT SAY"}
-    return words.get(found.kind, "NOT FINITE"), told(found.kind)[1]
+    what = "the gradient norm" if found.precursor is None else _ROSE.get(found.precursor.metric, found.precursor.metric)
+    return words.get(found.kind, "NOT FINITE"), told(found.kind)[1].replace("{what}", what)
 
 
 def _facts(page: Page) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from forensics.analyses.nan.origin import JudgedCheckpoint, NanOrigin, Rise
 from forensics.model import Checkpoint, Coverage, Evidence, FileCoverage, FileStatus, Issue, Locator
 from forensics.report.pages import nan_origin
 from forensics.report.pages.nan_origin import Page
+from forensics.values import replace
 
 HOSTILE = "\x1b]0;x\x07 <b>|`##[error]` \u202e\udcff"
 BLOWUP = NanOrigin(
@@ -43,6 +44,14 @@ def test_the_text_names_the_step_the_proof_and_the_restart() -> None:
     for words in ("step 412, loss", "step 411", "step 400, out/step_400", "--resume out/step_400", "train.log:51"):
         assert words in text
     assert "10 bytes; 1 issue" in text
+
+
+@pytest.mark.parametrize(
+    ("metric", "what"), [("grad_norm", "the gradient norm"), ("loss", "the loss"), ("lr", "the learning rate")]
+)
+def test_the_text_says_what_rose(metric: str, what: str) -> None:
+    text = said(replace(BLOWUP, precursor=Rise(metric, 405, 3.0)))
+    assert f"the optimization blew up: {what} rose before" in " ".join(text.split())
 
 
 def test_the_document_keeps_to_its_schema_and_infinity_is_a_word() -> None:
