@@ -292,7 +292,7 @@ def _report_of(run: Run, config: RuleConfig | None, shapes: frozenset[Shape] | N
     kept = tuple(f for f in every if f.rule not in config.ignore)
     coverage = coverage_of(run)
     verdict = decide(kept, run, coverage)
-    verdict = replace(verdict, checkpoint=last_clean(run, verdict.shape, verdict.onset, verdict.cause))
+    verdict = replace(verdict, checkpoint=last_clean(run, verdict, kept))
     verdict = replace(verdict, actions=advice(run, verdict, kept))
     verdict = replace(verdict, restart=restart_of(run, verdict, kept))
     checks = playbook(run, verdict, kept)

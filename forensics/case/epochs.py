@@ -14,6 +14,9 @@ from forensics.case.series import metric_records
 from forensics.case.steps import at
 from forensics.store.run import Run, derived
 
+#: A trainer prints two digits of an epoch.
+_HALF_DIGIT = 0.005
+
 
 class EpochScale(Struct, frozen=True):
     """`steps` of the run in one epoch, 1 where its steps are epochs, and the step at which epoch 0 is over."""
@@ -24,6 +27,10 @@ class EpochScale(Struct, frozen=True):
     def step_of(self, epoch: float) -> int:
         """Give the last step of a whole epoch, or the step of a fraction of one."""
         return round(self.zero + epoch * self.steps)
+
+    def first_of(self, epoch: float) -> int:
+        """Give the first step that may be meant by a fraction that is printed with two digits."""
+        return self.step_of(max(0.0, epoch - _HALF_DIGIT))
 
     def steps_of(self, epoch: pl.Expr) -> pl.Expr:
         """Give the same for a column; null for an epoch that is no number, as damage leaves it."""

@@ -47,7 +47,7 @@ def restart_of(run: Run, verdict: Verdict, findings: Sequence[Finding]) -> Resta
     row = next((one for one in restarts() if one.fits(nature, stuck, again=again, change=change)), None)
     if row is None:
         return Restart("unknown", _UNKNOWN, _BLIND_TRIES, command)
-    unusable = why_none(run, verdict.shape, verdict.cause) if verdict.checkpoint is None else ""
+    unusable = why_none(run, verdict, findings) if verdict.checkpoint is None else ""
     return Restart(
         decision=row.decision,
         basis=_basis(row, run, verdict, (stuck, unusable)),

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from functools import cache
-from math import inf
+from math import inf, isfinite, log
 
 import polars as pl
 from msgspec import Struct
 
+from forensics.analyses.learning.course import Departure
+from forensics.analyses.learning.course import kind_of as course_kind
+from forensics.analyses.learning.limits import Limits
+from forensics.analyses.learning.losses import Loss, losses
 from forensics.analyses.nan.onset import SPOKEN, NanOnset, before, nan_onset
 from forensics.analyses.nan.scale import Collapse, ScaleLimits, collapse_of
 from forensics.analyses.nan.series import losses_beside
-from forensics.case.curves.loss import curves
+from forensics.case.curves.loss import Curve, curves
+from forensics.case.epochs import epoch_scale
 from forensics.case.errors.kinds import attributes
 from forensics.case.evidence import Row
 from forensics.case.nonfinite import Watched
@@ -34,6 +39,8 @@ _SPOKEN_LATE = 10
 _INTERVALS = 2
 #: A program prints more than so many lines before its first loss: what stands above them opens an excerpt.
 _OPENING_LINES = 3
+#: The least noise of a loss that is printed with four digits.
+_EPS = 1e-4
 
 
 class Alarm(Struct, frozen=True):
@@ -127,7 +134,7 @@ def kind_of(run: Run) -> Kind:
     rises = [p for past in (tops, near) for p in past if p.z > cfg.sigma and p.ratio >= cfg.ratio]
     far = [] if rises else _tops(norms, "grad_norm", cfg, cfg.within, cfg.slow_window)
     rises += [p for p in far if p.z > cfg.sigma and p.ratio >= cfg.slow_ratio]
-    rise = rises[0] if rises else _loss_rise(found, cfg) or _rate_rise(run, found, cfg)
+    rise = rises[0] if rises else _loss_rise(found, cfg) or _rate_rise(run, found, cfg) or _climb(run, found, cfg)
     quiet = tops[-1] if tops else None
     if collapse is not None and _before(collapse, found, run.threshold(ScaleLimits)):
         return Kind("loss_scale_collapse", Confidence.HIGH, rise, quiet)
@@ -287,6 +294,36 @@ def lost_from(run: Run, found: NanOnset) -> int | None:
         if last:
             break
     return past[len(past) - lasting :][:1]["at"][0] if lasting >= cfg.lost_records else None
+
+
+def climbed_from(run: Run, found: NanOnset) -> int | None:
+    """Give the step from which the loss rose until it was no number; None where it did not."""
+    steps = [step for loss, gone in _climbs(run, found) if (step := _step_at(run, loss.curve, gone.onset)) is not None]
+    return min((step for step in steps if found.step is None or step <= found.step), default=None)
+
+
+def _climbs(run: Run, found: NanOnset) -> list[tuple[Loss, Departure]]:
+    """The losses that left their level and rose until they were no number, those of the source of the onset first."""
+    limits, source = run.threshold(Limits), found.first.row["source"]
+    known = [(loss, loss.course.departure) for loss in losses(run) if loss.curve.ends_nonfinite and loss.course]
+    own = [pair for pair in known if pair[0].curve.source == source] or known
+    return [(loss, gone) for loss, gone in own if gone is not None and course_kind(gone, limits) == "divergence"]
+
+
+def _climb(run: Run, found: NanOnset, cfg: Alarm) -> Precursor | None:
+    """The last record of a loss that rose for longer than the windows of the other rises are."""
+    for loss, gone in _climbs(run, found):
+        last = len(loss.curve) - 1
+        if gone.net >= cfg.loss_ratio and loss.levels is not None:
+            z = log(gone.net) / max(loss.levels.noise.sd, _EPS)
+            return Precursor(loss.curve.row(last), "loss", loss.curve.step(last), gone.net, z, 1)
+    return None
+
+
+def _step_at(run: Run, curve: Curve, index: int) -> int | None:
+    """The step of a record: by its epoch where it numbers none."""
+    step, epoch, scale = curve.step(index), float(curve.epochs[index]), epoch_scale(run)
+    return scale.first_of(epoch) if step is None and scale is not None and isfinite(epoch) else step
 
 
 def _rate_rise(run: Run, found: NanOnset, cfg: Alarm) -> Precursor | None:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import isfinite
 from typing import Literal, cast
 
 import polars as pl
 from msgspec import Struct
 
-from forensics.analyses.nan.kind import Kind, kind_of, lost_from, resumed_from, scale_fell_first
+from forensics.analyses.nan.kind import (
+    Kind,
+    Precursor,
+    climbed_from,
+    kind_of,
+    lost_from,
+    resumed_from,
+    scale_fell_first,
+)
 from forensics.analyses.nan.onset import NanOnset, nan_onset
 from forensics.analyses.nan.scale import Collapse, collapse_of, overflows
 from forensics.analyses.nan.series import Status
 from forensics.case.checkpoints import Doubt, judged, known
-from forensics.case.evidence import checkpoint_evidence, event_evidence, metric_evidence
+from forensics.case.epochs import epoch_scale
+from forensics.case.evidence import Row, checkpoint_evidence, event_evidence, metric_evidence
 from forensics.case.restart import restart_command
 from forensics.case.series import metric_rows
 from forensics.case.steps import at
@@ -26,8 +37,11 @@ KindName = Literal[
     "filtered_by_writer", "none", "unknown",
 ]  # fmt: skip
 
+#: The step of the first bad record, and that of the last clean one.
+_Places = tuple[int | None, int | None]
 #: A line about a step follows its record, or comes before it, by this many lines at most.
 _BESIDE = 5
+NO_STEP = "no step of the first bad record is known to compare it with"
 _FINITE_NORM = "the gradient norm of its own step is finite"
 
 
@@ -84,12 +98,9 @@ def origin(run: Run) -> NanOrigin:
 
 def _with_checkpoints(run: Run, found: NanOnset, kind: Kind, collapse: Collapse | None) -> NanOrigin:
     rise = kind.precursor
-    doubt, clean, lost = None, found.clean_step, lost_from(run, found)
-    if lost is not None and (rise is None or rise.step is None or lost <= rise.step):
-        doubt = Doubt(lost, f"saved while every loss was over twice the first, from step {lost} on", never=True)
-    elif rise is not None and rise.step is not None:
-        doubt = Doubt(rise.step, f"saved after a rise began at step {rise.step}")
-    elif (loaded := resumed_from(run, found)) is not None and loaded.step is not None:
+    clean, loaded = found.clean_step, resumed_from(run, found)
+    doubt = min(_doubts(run, found, rise), key=lambda one: one.step, default=None)
+    if doubt is None and loaded is not None and loaded.step is not None:
         doubt = Doubt(loaded.step, "no record is finite after it was loaded", never=True)
         clean = loaded.step - 1 if clean is None else clean
     risen = () if rise is None else (metric_evidence(rise.row),)
@@ -102,7 +113,33 @@ def _with_checkpoints(run: Run, found: NanOnset, kind: Kind, collapse: Collapse 
         precursor=None if rise is None else Rise(rise.metric, rise.step, rise.ratio),
         evidence=(*found.evidence(), *risen, *fallen),
     )
-    return _from_a_checkpoint(run, answer, clean, proof=_proof_of_update(run, found), doubt=doubt)
+    return _from_a_checkpoint(run, answer, _placed(run, found, clean), proof=_proof_of_update(run, found), doubt=doubt)
+
+
+def _doubts(run: Run, found: NanOnset, rise: Precursor | None) -> Iterator[Doubt]:
+    """Give the steps from which on a checkpoint may hold what went wrong."""
+    if (lost := lost_from(run, found)) is not None:
+        yield Doubt(lost, f"saved while every loss was over twice the first, from step {lost} on", never=True)
+    if (climbed := climbed_from(run, found)) is not None:
+        yield Doubt(climbed, f"saved after the loss began to rise at step {climbed}", never=True)
+    if rise is not None and rise.step is not None:
+        yield Doubt(rise.step, f"saved after a rise began at step {rise.step}")
+
+
+def _placed(run: Run, found: NanOnset, clean: int | None) -> _Places:
+    """Give the steps of the first bad record and of the last clean one: by their epochs where they number none."""
+    if found.step is not None:
+        return found.step, clean
+    scale, bad, good = epoch_scale(run), _epoch(found.first.row), _epoch(found.clean)
+    if scale is None or bad is None:
+        return None, clean
+    first = scale.first_of(bad)
+    return first, min(first - 1, scale.first_of(good)) if clean is None and good is not None else clean
+
+
+def _epoch(row: Row | None) -> float | None:
+    epoch = None if row is None else row.get("epoch")
+    return epoch if isinstance(epoch, float) and isfinite(epoch) else None
 
 
 def _collapsed(run: Run, collapse: Collapse) -> NanOrigin:
@@ -111,17 +148,20 @@ def _collapsed(run: Run, collapse: Collapse) -> NanOrigin:
     before = steps.filter(pl.col("at") < collapse.step).max().collect().item() if collapse.step is not None else None
     clean = int(before) if before is not None else None
     answer = NanOrigin("loss_scale_collapse", collapse.step, "loss_scale", clean, evidence=collapse.evidence)
-    return _from_a_checkpoint(run, answer, clean, proof=_FINITE_NORM)
+    return _from_a_checkpoint(run, answer, (collapse.step, clean), proof=_FINITE_NORM)
 
 
 def _from_a_checkpoint(
-    run: Run, answer: NanOrigin, clean: int | None, *, proof: str, doubt: Doubt | None = None
+    run: Run, answer: NanOrigin, places: _Places, *, proof: str, doubt: Doubt | None = None
 ) -> NanOrigin:
     """Judge every known checkpoint and add the last clean one; one that is doubted only where `doubt` lets it pass."""
-    rows = known(run)
-    if answer.first_bad_step is None or rows.is_empty():
+    rows, (first, clean) = known(run), places
+    if rows.is_empty():
         return answer
-    states = judged(rows, first_bad=answer.first_bad_step, last_clean=clean, proof=proof, doubt=doubt)
+    if first is None:
+        states = rows.with_columns(state=pl.lit("unknown"), why=pl.lit(NO_STEP))
+    else:
+        states = judged(rows, first_bad=first, last_clean=clean, proof=proof, doubt=doubt)
     every = tuple(JudgedCheckpoint(**r) for r in states.select("step", "path", "state", "why").iter_rows(named=True))
     usable = [c for c in every if c.state == "clean"]
     doubted = [c for c in every if c.state == "unknown" and clean is not None and c.step <= clean]

@@ -9,7 +9,7 @@ import pytest
 
 from forensics.analyses.checkpoints import last_clean, why_none
 from forensics.case.checkpoints import known
-from forensics.model import Onset, Shape
+from forensics.model import Onset, Outcome, Shape, Verdict
 from forensics.pipeline import ingest_bytes, ingest_run
 from forensics.store.run import run_of
 
@@ -22,6 +22,10 @@ def _written(place: Path, log: list[str], *files: str) -> pl.DataFrame:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_bytes(_WHOLE)
     return known(ingest_run(place))
+
+
+def _verdict(shape: Shape | None, step: int | None = None, cause: str = "") -> Verdict:
+    return Verdict(Outcome.FAILED, "", shape, Onset(step=step), cause=cause)
 
 
 def _records(first: int, last: int) -> list[str]:
@@ -101,15 +105,22 @@ def test_numbers_beyond_the_epochs_of_the_run_are_steps(tmp_path: Path) -> None:
     assert found["step"].to_list() == [40, 41, 42, 43]
 
 
+def test_of_wrong_learning_from_an_unknown_step_on_nobody_knows_which_checkpoint_is_clean() -> None:
+    rows = {"source": ["t.log"], "seq": [0], "kind": ["saved"], "step": [50], "path": ["out/step_50"]}
+    run, verdict = run_of("r", {"checkpoints": pl.DataFrame(rows)}), _verdict(Shape.LEARNING)
+    assert last_clean(run, verdict, ()) is None
+    assert why_none(run, verdict, ()).startswith("nobody knows whether the one of step 50 is clean")
+
+
 @pytest.mark.parametrize(("onset", "clean"), [(40, None), (50, None), (51, 50)])
 def test_wrong_learning_is_in_the_checkpoint_of_its_onset_and_in_later_ones(onset: int, clean: int | None) -> None:
     rows = {"source": ["t.log"], "seq": [0], "kind": ["saved"], "step": [50], "path": ["out/step_50"]}
     run = run_of("r", {"checkpoints": pl.DataFrame(rows)})
-    found = last_clean(run, Shape.LEARNING, Onset(step=onset))
+    found = last_clean(run, _verdict(Shape.LEARNING, onset), ())
     assert (None if found is None else found.step) == clean
-    assert why_none(run, Shape.LEARNING) == "step 50 was saved after the first bad one"
-    assert (why_none(run, Shape.BAD_EVAL), why_none(run, None)) == ("", "")
-    counted = last_clean(run, Shape.LEARNING, Onset(step=onset), "steps_count_anew")
+    assert why_none(run, _verdict(Shape.LEARNING, onset), ()) == "step 50 was saved after the first bad one"
+    assert (why_none(run, _verdict(Shape.BAD_EVAL), ()), why_none(run, _verdict(None), ())) == ("", "")
+    counted = last_clean(run, _verdict(Shape.LEARNING, onset, "steps_count_anew"), ())
     assert counted is not None
     assert counted.step == 50
 
@@ -162,9 +173,9 @@ def test_a_checkpoint_that_a_rank_was_still_writing_is_no_place_to_go_on_from(
         "path": ["out/40", "out/50"],
     }
     run = run_of("r", {"checkpoints": pl.DataFrame(rows)})
-    found = last_clean(run, Shape.HANG, Onset(step=onset), cause)
+    found = last_clean(run, _verdict(Shape.HANG, onset, cause), ())
     words = "still being saved" if cause == "slow_storage_checkpoint" else "saved after the first bad one"
-    assert why_none(run, Shape.HANG, cause) == f"step 50 was {words}"
+    assert why_none(run, _verdict(Shape.HANG, onset, cause), ()) == f"step 50 was {words}"
     assert found is not None
     assert found.step == clean
 
@@ -184,7 +195,7 @@ def test_the_file_that_a_process_says_it_loads_is_the_damaged_one(
 ) -> None:
     raised = ["Traceback (most recent call last):", '  File "run.py", line 7, in <module>', _DAMAGED]
     (tmp_path / "train.log").write_text("\n".join([*_saved(), f"restoring {loads}", *raised]) + "\n")
-    found = last_clean(ingest_run(tmp_path), Shape.CRASH, Onset(step=40), "checkpoint_damaged")
+    found = last_clean(ingest_run(tmp_path), _verdict(Shape.CRASH, 40, "checkpoint_damaged"), ())
     assert (found.step if found else None) == clean
 
 
@@ -208,7 +219,7 @@ def test_a_file_without_a_step_that_was_cut_on_disk_is_none_to_go_on_from(
     (tmp_path / "snap").mkdir()
     (tmp_path / "snap/latest.pt").write_bytes(_WHOLE[:kept])
     (tmp_path / "train.log").write_text("\n".join([*_saved(), "Killed"]) + "\n")
-    found = last_clean(ingest_run(tmp_path), Shape.CRASH, Onset(step=40))
+    found = last_clean(ingest_run(tmp_path), _verdict(Shape.CRASH, 40), ())
     assert (found.step if found else None) == clean
 
 
