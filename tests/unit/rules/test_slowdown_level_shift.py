@@ -547,7 +547,7 @@ def test_stalls_all_along_are_told_where_they_are_many_and_take_three_tenths_of_
     assert all((f.severity, f.cause) == (Severity.WARNING, "stalls") for f in said)
 
 
-@pytest.mark.parametrize(("told_of", "cause"), [(15, "recompiles"), (5, "periodic_pauses")])
+@pytest.mark.parametrize(("told_of", "cause"), [(15, "recompiles"), (14, "periodic_pauses"), (5, "periodic_pauses")])
 def test_pauses_that_begin_are_of_the_recompilations_where_these_are_half_as_many(told_of: int, cause: str) -> None:
     times = [t + 5.8 * (i > 40 and i % 6 == 0) for i, t in enumerate(noisy(222, 0.4, 3, 0.01))]
     lines = [

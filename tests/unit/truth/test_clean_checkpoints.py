@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from forensics.case.epochs import EpochScale
 from tests.unit.truth._runs import judged
 
 EACH = 500
@@ -108,3 +109,8 @@ def test_a_loss_that_rose_by_half_before_it_was_no_number_blew_up(rate: float, c
     report = judged(tmp_path, {"train.log": climbed(311, rate, ())})
     assert report.verdict.cause == cause
     assert ("usual value" in report.verdict.headline) is (cause == "optimization_blowup")
+
+
+@pytest.mark.parametrize(("epoch", "first"), [(0.6, 298), (0.61, 302), (0.001, 0)])
+def test_a_fraction_of_two_digits_may_mean_a_step_before_it(epoch: float, first: int) -> None:
+    assert EpochScale(EACH).first_of(epoch) == first

@@ -27,11 +27,24 @@ def timed(last: int) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(("last", "culprits"), [(197, (3,)), (200, ())])
+@pytest.mark.parametrize(
+    ("last", "behind", "every", "culprits"),
+    [
+        (197, (3,), 1, (3,)),
+        (200, (3,), 1, ()),
+        (197, (2, 3), 1, (2, 3)),
+        (197, (2, 3, 4), 1, ()),  # as many as the others
+        (195, (3,), 10, ()),  # its next record was not due
+        (190, (3,), 10, (3,)),
+    ],
+)
 def test_the_rank_whose_records_end_first_is_named_of_a_job_that_stood_still(
-    last: int, culprits: tuple[int, ...], tmp_path: Path
+    last: int, behind: tuple[int, ...], every: int, culprits: tuple[int, ...], tmp_path: Path
 ) -> None:
-    logs = {f"logs/worker_{rank}.log": timed(last if rank == 3 else 200) for rank in range(6)}
+    logs = {
+        f"logs/worker_{rank}.log": [line for at, line in enumerate(timed(end), 1) if at % every == end % every]
+        for rank, end in ((rank, last if rank in behind else 200) for rank in range(6))
+    }
     verdict = judged(tmp_path, {**logs, "slurm-99812.out": [STOP]}).verdict
     assert (verdict.cause, verdict.culprits) == ("silent_stall", culprits)
 
@@ -65,6 +78,7 @@ def test_an_error_of_no_rank_is_of_the_one_that_all_others_miss(
         ("expected a tensor of rank 4", ()),
         ("cannot broadcast on rank 3 tensors", ()),
         ("no file for local rank 2", ()),
+        ("NCCL error: remote process exited or there was a network error (rank 5)", ()),
     ],
 )
 def test_an_exception_names_its_rank_by_its_words(words: str, culprits: tuple[int, ...], tmp_path: Path) -> None:
