@@ -125,6 +125,8 @@ def _number(value: float) -> float | str:
 
 
 def _spelled(value: object) -> Any:  # noqa: ANN401, PLR0911 - JSON; one return for each kind of value
+    if type(value) is str and value.isascii():
+        return value
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float):

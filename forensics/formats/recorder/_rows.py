@@ -132,14 +132,9 @@ def _sizes(value: object) -> str | None:
     return dumps(shapes, compact=True).decode()
 
 
-def frames_of(value: object) -> list[Frame]:
-    """Frames of one entry, innermost first."""
-    found: list[Frame] = []
-    for item in cast("list[object]", value)[:MOST_FRAMES] if isinstance(value, list) else ():
-        if isinstance(item, dict):
-            cell = cast("dict[str, object]", item)
-            found.append(Frame(_text(cell.get("name")), _text(cell.get("filename")), whole(cell.get("line"))))
-    return found
+def frame_of(cell: Mapping[str, object]) -> Frame:
+    """One frame of an entry's stack."""
+    return Frame(_text(cell.get("name")), _text(cell.get("filename")), whole(cell.get("line")))
 
 
 def _time(entry: Mapping[str, Any], name: str) -> int | None:
@@ -159,6 +154,8 @@ class EntryRows(Struct):
     _left: int = _STACK_CHARS
     #: by identity, because a hash goes over all ranks; the tuple is kept so that its identity is
     _ranks: dict[int, tuple[tuple[int, ...], str]] = field(default_factory=dict[int, "tuple[tuple[int, ...], str]"])
+    #: by identity, because the stacks of a dump share the frames that they have in common
+    _frames: dict[int, tuple[object, Frame]] = field(default_factory=dict[int, "tuple[object, Frame]"])
 
     def add(self, entry: Mapping[str, Any]) -> None:
         """Add one entry."""
@@ -171,7 +168,7 @@ class EntryRows(Struct):
         op, pair = collectives.parsed(printed)
         retired = entry.get("retired")
         state = _text(entry.get("state")).lower()
-        frames = frames_of(entry.get("frames"))
+        frames = self._frames_of(entry.get("frames"))
         stack = stack_json(frames) if self._left > 0 else None
         self._left -= len(stack or "")
         dtypes = entry.get("input_dtypes") or entry.get("output_dtypes")
@@ -200,6 +197,17 @@ class EntryRows(Struct):
             "stack": stack,
             "attrs": self._attrs(entry, group, printed, state, pair),
         }
+
+    def _frames_of(self, value: object) -> list[Frame]:
+        """Frames of one entry, innermost first."""
+        found: list[Frame] = []
+        for item in cast("list[object]", value)[:MOST_FRAMES] if isinstance(value, list) else ():
+            if isinstance(item, dict):
+                known = self._frames.get(id(item))
+                if known is None:
+                    known = self._frames[id(item)] = item, frame_of(cast("dict[str, object]", item))
+                found.append(known[1])
+        return found
 
     def _ranks_json(self, ranks: tuple[int, ...]) -> str | None:
         if not ranks:

@@ -267,7 +267,8 @@ def _status(found: Document, groups: Mapping[str, Group], budget: Budget) -> lis
 
 def _local_names(found: Document, groups: Mapping[str, Group], keys: list[str]) -> dict[str, Group]:
     """Groups by the rank's own number: as entries tell it, and the rest by the order of both numbers."""
-    told = {str(entry.get("pg_id")): group_of(entry, groups) for entry in found.entries}
+    last_of = {str(entry.get("pg_id")): entry for entry in found.entries}
+    told = {key: group_of(entry, groups) for key, entry in last_of.items()}
     names = {group.name for group in told.values()}
     left = sorted((key for key in keys if key not in told), key=_in_order)
     unnamed = sorted((name for name in groups if name not in names), key=_in_order)
