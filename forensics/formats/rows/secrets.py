@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from forensics.io.secrets import HIDDEN, is_empty, is_setting, looks_random, names_a_secret, without_secrets
 from forensics.patterns import lazily
@@ -31,9 +32,13 @@ def masked(key: str, value: object) -> object:
 def is_secret(key: str) -> bool:
     """Whether a key, or a key above it, names a secret, or the key a person."""
     parts = re.split(r"[./]", key[:1000].replace("-", "_"))
-    if any(names_a_secret(part) or _ALSO.search(part) for part in parts):
-        return True
-    return _PERSON.search(_last(key)) is not None
+    return any(_part_is_secret(part) for part in parts) or _PERSON.search(_last(key)) is not None
+
+
+@lru_cache(maxsize=4096)
+def _part_is_secret(part: str) -> bool:
+    """The same of one part of a key; most keys of a file share the parts above them."""
+    return names_a_secret(part) or _ALSO.search(part) is not None
 
 
 def without_forms(text: str) -> str:

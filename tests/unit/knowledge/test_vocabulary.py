@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import polars as pl
@@ -41,3 +42,11 @@ def test_every_meaning_is_asked_for_and_every_one_that_is_asked_for_has_a_row() 
 def test_a_meaning_without_a_row_is_a_mistake_of_the_program() -> None:
     with pytest.raises(KeyError):
         words_for("nothing_of_the_kind")
+
+
+@pytest.mark.parametrize("means", ["record_of_a_job", "outcome_of_a_run"])
+@pytest.mark.parametrize("piece", ["\n", " ", "\r\n", "{\n", "\n{", '"status": ', "a", "0"])
+def test_a_meaning_that_a_whole_file_is_asked_for_takes_time_in_proportion(means: str, piece: str) -> None:
+    begin = time.process_time()
+    assert not stands_for(means, piece * (200_000 // len(piece)))
+    assert time.process_time() - begin < 0.5  # the square of the length takes 6 s
