@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -264,19 +265,20 @@ class _Keys(Struct, frozen=True):
 @lru_cache(maxsize=256)
 def _meaning(top: tuple[str, ...], flat: tuple[str, ...]) -> _Keys:
     """Meaning of a record's own keys (`top`) and of those of its nested objects as well (`flat`)."""
+    present = frozenset(flat)
     lowered = {key.rpartition("/")[2].lower(): key for key in reversed(flat)} | {
-        key.lower(): key for key in top if key in flat
+        key.lower(): key for key in top if key in present
     }
     steps, epochs, times, dates = (
         tuple((name, lowered[name]) for name in names if name in lowered) for names in (STEPS, EPOCHS, TIMES, DATES)
     )
     axes = {key: name for name, key in (*steps, *epochs, *times, *dates)}
     named = ((key, axes.get(key, key.lower())) for key in flat)
-    cells = tuple((key, name, name in _AXES, _bare(key, flat)) for key, name in named if name not in CONSTANTS)
+    cells = tuple((key, name, name in _AXES, _bare(key, present)) for key, name in named if name not in CONSTANTS)
     return _Keys(steps, epochs, times, dates, next((lowered[name] for name in RANKS if name in lowered), ""), cells)
 
 
-def _bare(key: str, every: Sequence[str]) -> str:
+def _bare(key: str, every: AbstractSet[str]) -> str:
     """The name of a number without that of the object which holds all numbers: `loss` of `metrics/loss`."""
     holder, _, name = key.partition("/")
     return name if holder.lower() in _HOLDERS and name not in every else key

@@ -203,10 +203,10 @@ class EntryRows(Struct):
         found: list[Frame] = []
         for item in cast("list[object]", value)[:MOST_FRAMES] if isinstance(value, list) else ():
             if isinstance(item, dict):
-                known = self._frames.get(id(item))
-                if known is None:
-                    known = self._frames[id(item)] = item, frame_of(cast("dict[str, object]", item))
-                found.append(known[1])
+                cell = cast("dict[str, object]", item)
+                if id(cell) not in self._frames:
+                    self._frames[id(cell)] = cell, frame_of(cell)
+                found.append(self._frames[id(cell)][1])
         return found
 
     def _ranks_json(self, ranks: tuple[int, ...]) -> str | None:

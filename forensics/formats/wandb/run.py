@@ -162,10 +162,15 @@ def _fed(rows: dict[int, list[Row]], state: _State) -> None:
 
 
 def _record(record: Record, state: _State) -> None:
+    """Read what a record holds: of the kinds that it names, all of one `oneof`, the last counts."""
     data = record.payload
+    held: tuple[_Act, int, int] | None = None
     for number, kind, at, end in fields(data, 0, len(data)):
         if kind == BYTES and (act := _ACTS.get(number)) is not None:
-            act(record, at, end, state)
+            held = act, at, end
+    if held is not None:
+        act, at, end = held
+        act(record, at, end, state)
 
 
 def _stats(record: Record, at: int, end: int, state: _State) -> None:

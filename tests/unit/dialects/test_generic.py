@@ -218,6 +218,12 @@ def test_a_name_may_stand_beside_its_group_or_be_written_as_one_word(printed: st
     assert canonical(printed).canonical == known
 
 
+@pytest.mark.parametrize(("chars", "known"), [(512, True), (513, False)])
+def test_a_name_of_more_than_512_characters_means_nothing(chars: int, known: bool) -> None:
+    printed = "train/" + "loss".rjust(chars - 6, "_")
+    assert (canonical(printed).canonical == "loss") is known
+
+
 def test_a_table_without_a_counter_is_read_where_its_header_names_a_loss() -> None:
     rows = [f"{s * 0.5}\t{s * 2.0}\t{s}.25" for s in STEPS]
     assert [v for _, v in series(["train_loss\ttrain_EPE\tEPE", "", *rows], "loss")] == [s * 0.5 for s in STEPS]

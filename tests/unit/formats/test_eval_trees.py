@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -115,6 +116,20 @@ def test_a_table_of_values_and_one_of_metrics(run: Run) -> None:
     assert [said(row) for row in rows(run, "bench.csv", wide)] == [
         ("sums", "acc", 0.5, 100), ("tides", "acc", 0.4, 100), ("sums", "acc", 0.1, 200), ("tides", "acc", 0.4, 200)
     ]  # fmt: skip
+
+
+def test_a_row_that_ends_before_the_column_of_errors_has_none(run: Run) -> None:
+    text = "task,metric,value,stderr\nsums,acc,0.5,0.01\nsums,f1,0.4\n"
+    assert [(row["metric"], row["stderr"]) for row in rows(run, "evals.csv", text)] == [("acc", 0.01), ("f1", None)]
+
+
+@pytest.mark.parametrize("names", [[f"c{n}" for n in range(8_000)], ["n" * 60_000]], ids=["many", "long"])
+def test_the_names_of_columns_cost_once_and_not_for_each_row(run: Run, names: list[str]) -> None:
+    header = ["task", "metric", "value", *names]
+    text = "\n".join([",".join(header), *(f"sums,acc,0.{n},7" for n in range(1_000, 3_000)), ""])
+    begin = time.process_time()
+    assert len(rows(run, "evals.csv", text)) == 2_000
+    assert time.process_time() - begin < 2.0  # 5 s and more where each row looks at each name
 
 
 def test_a_summary_with_a_column_for_each_model(run: Run) -> None:

@@ -162,3 +162,15 @@ def test_rows_read_together_are_rows_read_one_by_one(rows: list[tuple[int, dict[
             found = sink.frames().get("metrics", pl.DataFrame())
             frames.append(found.sort(found.columns) if found.width else found)
     assert frames[0].equals(frames[1])
+
+
+def test_of_two_kinds_in_one_record_the_last_counts(run: Run, pb: Any) -> None:
+    first, second, footer = pb.Record(), pb.Record(), pb.Record()
+    first.exit.exit_code, second.exit.exit_code = 3, 1
+    footer.footer.SetInParent()
+    both = first.SerializeToString() + second.SerializeToString()
+    wrote = log(run, both)
+    assert wrote.table("events").select("code", "text").rows() == [
+        ("wandb.exit", "exit record of the run: exit code 1")
+    ]
+    assert log(run, both + footer.SerializeToString()).table("events").is_empty()
