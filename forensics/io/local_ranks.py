@@ -3,7 +3,8 @@
 Torchrun's folder `attempt_0/3/` counts on its own node, and each node begins with 0 again: PyTorch's tag `[rank11]:` in
 the folder `3` says that the first rank of its node is 8. The files `slurm-7_0.out`, `slurm-7_1.out`... are those of the
 tasks of one step where such tags name the tasks; files of an array of jobs are named alike. Logs of processes that are
-named by hosts, or by nothing, tell their rank in their first lines (`I am rank 5 of 8`).
+named by hosts, or by nothing, tell their rank in their first lines (`I am rank 5 of 8`). Files that each host counts
+from 0 (`host1/local_rank_2.txt`) are those of one rank after another.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def with_global_ranks(place: Place, sources: Sequence[Source]) -> list[Source]:
     rank is None: which one it is cannot be told. So is that of a log in whose head a launcher says which node it is of,
     and how many processes it starts there: the number in its name counts nodes.
     """
-    return _with_folders(place, _with_tasks(place, _with_tags(place, _without_nodes(place, sources))))
+    own = _with_folders(place, _with_tasks(place, _with_tags(place, _without_nodes(place, sources))))
+    return _with_hosts(own)
 
 
 def with_heads(place: Place, sources: Sequence[Source]) -> list[Source]:
@@ -261,6 +263,37 @@ def _spoken() -> re.Pattern[bytes]:
     kinds = {"others": ("other", "local"), "ranks": ("rank",), "processes": ("process", "log")}
     words = {name: "|".join(sorted(words_before(*kind))) for name, kind in kinds.items()}
     return re.compile(_SPOKEN.format(**words).encode())
+
+
+def _with_hosts(sources: Sequence[Source]) -> list[Source]:
+    """Count on from host to host where the folders of hosts, numbered from 0 or 1, hold the same ranks from 0 on.
+
+    Hosts with other numbers may be in any order: the ranks of their files are unknown.
+    """
+    hosts: dict[tuple[str, str], dict[int, list[Source]]] = {}
+    for source in sources:
+        found = _hosted().match(source.path) if source.rank is not None else None
+        if found is not None:
+            name = found["before"], _NUMBER.sub("*", found["name"])
+            hosts.setdefault(name, {}).setdefault(int(found["host"]), []).append(source)
+    ranks: dict[str, int | None] = {}
+    for folders in hosts.values():
+        each = {host: {source.rank for source in files} for host, files in folders.items()}
+        count = max(map(len, each.values()))
+        if len(each) > 1 and all(own == set(range(count)) for own in each.values()):
+            first = min(each)
+            is_sure = first < 2 and max(each) - first == len(each) - 1
+            for host, files in folders.items():
+                before = (host - first) * count
+                ranks |= {one.path: before + (one.rank or 0) if is_sure else None for one in files}
+    return [replace(one, rank=ranks.get(one.path, one.rank)) for one in sources]
+
+
+@cache
+def _hosted() -> re.Pattern[str]:
+    """A file below the folder of a host, and the number of that."""
+    words = "|".join(sorted(words_before("machine")))
+    return re.compile(rf"(?i)(?P<before>(?:.*/)?(?:{words})[_-]?)(?P<host>\d{{1,6}})/(?P<name>.+)$")
 
 
 def _folder_of(path: str) -> str:

@@ -32,7 +32,7 @@ _FEWEST_COMMON, _MOST_LIST, _LIST_SHARE = 2, 2000, 0.9
 
 @ingester(
     "config_files",
-    version=2,
+    version=3,
     sniff=Sniff(glob=("config.json", "*.yaml", "*.yml", "*.toml", "*.json"), fallback=True),
     emits=("facts",),
 )

@@ -247,3 +247,42 @@ def test_tags_that_count_no_node_move_no_log(tags: tuple[int, int], tmp_path: Pa
 def test_the_output_of_an_agent_with_tags_of_its_workers_is_of_no_rank(tmp_path: Path) -> None:
     files = {f"worker_{n}.log": f"torch.distributed.elastic\n[rank{8 * n}]: x\n" for n in range(2)}
     assert list(made(tmp_path, files).values()) == [None, None]
+
+
+@pytest.mark.parametrize(
+    "name", ["host{}/local_rank_{}.txt", "dumps/node-{}/rank{}.pkl", "Machine_{}/logs/rank_{}.log"]
+)
+@pytest.mark.parametrize("first", [0, 1])
+def test_ranks_of_hosts_that_count_from_0_go_on_from_host_to_host(tmp_path: Path, name: str, first: int) -> None:
+    files = {name.format(first + host, local): "step 1\n" for host in range(3) for local in range(2)}
+    assert list(made(tmp_path, files).values()) == [0, 1, 2, 3, 4, 5]
+
+
+def test_hosts_of_one_process_are_counted(tmp_path: Path) -> None:
+    files = {f"host{host}/rank_0.log": "step 1\n" for host in range(3)}
+    assert list(made(tmp_path, files).values()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("hosts", [(2, 3), (0, 2), (17, 4)])
+def test_of_hosts_whose_order_is_unknown_no_rank_is(tmp_path: Path, hosts: tuple[int, int]) -> None:
+    files = {f"host{host}/rank_{local}.log": "step 1\n" for host in hosts for local in range(2)}
+    assert set(made(tmp_path, files).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["host0/rank_0.log", "host0/rank_1.log", "host1/rank_2.log", "host1/rank_3.log"],
+        ["host0/rank_0.log", "host0/rank_1.log", "host1/rank_0.log", "host1/rank_2.log"],
+        ["host0/rank_0.log", "host0/rank_1.log"],
+    ],
+    ids=["count on", "differ", "alone"],
+)
+def test_ranks_of_hosts_that_are_global_stay(tmp_path: Path, names: list[str]) -> None:
+    ranks = made(tmp_path, dict.fromkeys(names, "step 1\n"))
+    assert ranks == {name: int(name[-5]) for name in names}
+
+
+def test_the_folders_of_runs_are_no_hosts(tmp_path: Path) -> None:
+    files = {f"trial{n}/rank_{local}.log": "step 1\n" for n in range(2) for local in range(2)}
+    assert list(made(tmp_path, files).values()) == [0, 1, 0, 1]

@@ -136,3 +136,37 @@ def test_who_gives_up_names_the_worker_that_it_waited_for(last: str, ranks: tupl
     waits = "waiting for gradients from w2 (30 s)\n" * 3 + f"ERROR {last}\n"
     files = {f"w{rank}": _STEPS + ("" if rank == 2 else waits) for rank in range(4)}
     assert _culprits(tmp_path, **files) == ranks
+
+
+EVENT = """- involvedObject:
+    kind: Pod
+    name: {pod}
+  kind: Event
+  message: 'Memory cgroup out of memory: Killed process 71 (python) total-vm:8888888kB'
+  metadata:
+    name: {pod}.17ab3f00c2d9e100
+  reason: OOMKilling
+"""
+
+
+@pytest.mark.parametrize(("pod", "ranks"), [("mill-1", (1,)), ("mill-7", ()), ("mill", ())])
+def test_an_event_of_kubernetes_names_the_pod_that_ran_out_of_memory(
+    pod: str, ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    for rank in range(2):
+        (tmp_path / f"mill-{rank}.log").write_text(f"rank {rank} of 2\n{_STEPS}")
+    (tmp_path / "events.yaml").write_text(f"apiVersion: v1\nitems:\n{EVENT.format(pod=pod)}kind: List\n")
+    verdict = triage(tmp_path).verdict
+    assert (verdict.cause, verdict.culprits) == ("host_out_of_memory", ranks)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "(raylet, ip=10.0.0.6) node_manager.cc:3069: 1 Workers (tasks / actors) killed due to memory pressure (OOM)",
+        "(RayTrainWorker pid=71, ip=10.0.0.6) RuntimeError: CUDA error: unspecified launch failure",
+    ],
+)
+def test_the_one_rank_that_logs_through_ray_is_not_whom_other_processes_speak_of(told: str, tmp_path: Path) -> None:
+    steps = "".join(f"(RayTrainWorker pid=70, ip=10.0.0.4) [rank0] {line}\n" for line in _STEPS.splitlines())
+    assert _culprits(tmp_path, train=f"{steps}{told}\n") == ()
