@@ -8,9 +8,10 @@ from forensics.analyses.hang.complaints import complaints
 from forensics.case.errors.failures import Failure, failures, standing
 from forensics.case.errors.kinds import Weight, death_of
 from forensics.case.errors.named import ranks_on
+from forensics.case.errors.odd_rank import odd_rank
 from forensics.case.errors.raised import raised_in
 from forensics.case.errors.timeline import in_order
-from forensics.case.rank_spans import all_ranks
+from forensics.case.rank_spans import all_ranks, ranks_text
 from forensics.case.world import world
 from forensics.knowledge.errors import ErrorLine, row_of, telling
 from forensics.knowledge.suspects import is_absence, suspect
@@ -45,15 +46,18 @@ def uncaught_exception(run: Run) -> Findings:
     known = row_of(first.code, said(first))
     fault, named = _fault(run, own, known)
     said_so = f" {'raised' if first.exception else 'failed with'} {short(said(first))}"
-    library = raised_in(first)
+    library, odd = raised_in(first), odd_rank(f"{first.message}\n{first.more}")
     why = _OF_HOST if fault else _OF_LIBRARY.format(library=library) if library else _OF_PROGRAM
+    why = why if odd is None else f"{why}; its words set {ranks_text((odd,))} apart from the others"
     yield uncaught_exception.finding(
         f"{fault or whoever + said_so}{when(onset)}",
         why,
         evidence_of(own),
         onset,
         confidence="high" if first.weight == Weight.OWN else "medium",
-        culprits=()
+        culprits=(odd,)
+        if odd is not None
+        else ()
         if all_alike
         else ranks_of(own[:1]) or named or _on_lost_node(run, known, first) or _missed(run, first),
         cause=of_one_rank or first.cause,
