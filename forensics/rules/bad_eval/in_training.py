@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import hypot, log, sqrt
+from math import hypot, sqrt
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from forensics.analyses.evals.breaks import BreakingOff, breaks, high_by_chance, levels_about
 from forensics.analyses.evals.curves import EvalCurve, eval_curves, training_scores
 from forensics.analyses.evals.results import benchmark_of
 from forensics.analyses.learning.losses import losses
@@ -27,26 +28,18 @@ from forensics.knowledge.scores import counts_right, is_error_rate, is_of_loss
 from forensics.knowledge.vocabulary import stands_for
 from forensics.patterns import lazily
 from forensics.rules.kit import Finding, Findings, Onset, Run, Severity, Struct, at_step, proof, rule, times
-from forensics.stats.spread import Floats, bending, median_of, scatter
+from forensics.stats.spread import median_of, scatter
 from forensics.values import replace
 
 
-class ScoreFalls(Struct, frozen=True):
-    """Thresholds of EVL022: evaluations, relative fall, last ones that must lie below, records, least percentage.
+class ScoreFalls(BreakingOff, frozen=True):
+    """Thresholds of EVL022: evaluations, relative fall, least percentage; and those of a score that breaks off.
 
-    `broken`: what is left of a score that breaks off; `stays`: evaluations at that level; `back`: the share of its way
-    that the training loss may lose meanwhile, which is noise of a few records. `gone`: what is left of the `last` ones
-    where a single evaluation at the end tells.
+    `gone`: what is left of the `last` ones where a single evaluation at the end tells.
     """
 
     evaluations: int = 6
-    fall: float = 0.05
-    last: int = 3
-    records: int = 10
     percent: float = 10.0
-    broken: float = 0.5
-    stays: int = 2
-    back: float = 0.1
     gone: float = 0.05
 
 
@@ -101,20 +94,9 @@ _BREAKS = {
 
 def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
     """Scores that fell between two evaluations, and stayed there, while the training loss kept its level."""
-    every = eval_curves(run)
-    costs = [c for c in every if c.higher is False]
-    for curve in (c for c in every if c.higher):
-        at = _broken_at(curve, cfg)
-        if at is None or not costs:
-            continue
-        rose = any(_rose_at(cost, curve, at) for cost in costs)
-        risen = curve.values[at - 1] > curve.values[0]  # as no error does
-        if not rose and (not risen or any(_got_worse(cost, curve, at) for cost in costs)):
-            continue
-        if not any(_kept(loss, curve, at, cfg) for loss in curves(run, "loss") if loss.at.null_count() == 0):
-            continue
-        before, after = curve.row(at - 1), curve.row(at)
-        gained = rose and any(_leapt(c, before["at"], cfg) for c in every if c.higher and c is not curve)
+    for one in breaks(run, cfg):
+        curve, rose, gained = one.curve, one.rose, one.gained
+        before, after = curve.row(one.at - 1), curve.row(one.at)
         yield score_falls.finding(
             f"{curve.name} fell from {before['value']:.4g} to {after['value']:.4g} between two evaluations and stays"
             " there although the training loss did not rise",
@@ -224,40 +206,6 @@ def _as_score(curve: EvalCurve) -> EvalCurve:
     return replace(curve, rows=curve.rows.with_columns(value=whole - value))
 
 
-def _broken_at(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
-    """The place from which on all values are at most `broken` of each of the last before; None where there is none."""
-    values = curve.values
-    places = range(cfg.last, len(values) - cfg.stays + 1)
-    return next((i for i in places if values[i:].max() <= cfg.broken * values[i - cfg.last : i].min()), None)
-
-
-def _rose_at(cost: EvalCurve, curve: EvalCurve, at: int) -> bool:
-    """Whether an evaluation loss is higher from that evaluation on than it ever was before."""
-    after = cost.steps >= curve.row(at)["at"]
-    return bool(after.any() and (~after).any() and cost.values[after].min() > cost.values[~after].max())
-
-
-def _got_worse(cost: EvalCurve, curve: EvalCurve, at: int) -> bool:
-    """Whether an evaluation loss is higher behind a place than the last before it, or lies on one side alone."""
-    after = cost.steps >= curve.row(at)["at"]
-    return not after.any() or bool(after.all()) or float(np.median(cost.values[after])) > float(cost.values[~after][-1])
-
-
-def _kept(loss: Curve, curve: EvalCurve, at: int, cfg: ScoreFalls) -> bool:
-    """Whether the training loss is after a break where it was before it, measured by the way that it had come."""
-    if (levels := _levels(loss, curve, at - 1, cfg)) is None:
-        return False
-    then, now = levels
-    return now <= then + cfg.back * max(0.0, float(loss.values[0]) - then)
-
-
-def _levels(loss: Curve, curve: EvalCurve, at: int, cfg: ScoreFalls) -> tuple[float, float] | None:
-    """The training loss up to an evaluation, and its last level behind it."""
-    until = int((loss.at <= curve.row(at)["at"]).sum())
-    then, now = loss.values[max(0, until - cfg.records) : until], loss.values[until:][-cfg.records :]
-    return (float(np.median(then)), float(np.median(now))) if len(then) and len(now) else None
-
-
 #: Two scores that differ by this share of them are equal: seeds differ by 1 to 5 % (Dodge et al. 2020).
 _AS_GOOD = 0.01
 #: Errors of two levels by which one is above the other.
@@ -267,11 +215,6 @@ _SURE = 3.0
 def _guessed(name: str) -> float | None:
     """What a guess scores by this metric, if that is known: in a known benchmark, or 0 in a correlation."""
     return 0.0 if stands_for("correlation", name) else benchmark_of(name)
-
-
-def _noise(values: Floats) -> float:
-    """How far the best of many values is above their level by chance."""
-    return (1.5 + sqrt(2 * log(len(values)))) * bending(values)
 
 
 def _best(curve: EvalCurve, cfg: ScoreFalls, *, paid: bool) -> int | None:
@@ -284,7 +227,7 @@ def _best(curve: EvalCurve, cfg: ScoreFalls, *, paid: bool) -> int | None:
         return None
     top = float(values.max())
     best = int(np.flatnonzero(values == top)[-1])  # a fall begins behind the last of equal ones
-    bound = max(cfg.fall * top, _noise(values))
+    bound = max(cfg.fall * top, high_by_chance(values))
     # a score is a share or a percentage, and first rises or stays; else it is an error under the name of a score
     is_score = 0 < top <= 1 or top > cfg.percent or (top > 0 and stands_for("held_out_reward", curve.name))
     below = bool((values[-cfg.last :] < top - bound).all())
@@ -299,7 +242,7 @@ def _best(curve: EvalCurve, cfg: ScoreFalls, *, paid: bool) -> int | None:
 def _left(curve: EvalCurve, best: int, cfg: ScoreFalls) -> int:
     """The last place that is as good as the best, where half of the fall comes right behind it; else the best."""
     values, top = curve.values, float(curve.values[best])
-    near = max(_noise(values) / 2, _AS_GOOD * top)
+    near = max(high_by_chance(values) / 2, _AS_GOOD * top)
     left = int(np.flatnonzero(values >= top - near)[-1])
     behind = values[left + 1 : left + 1 + cfg.stays]
     return left if len(behind) and values[left] - behind.min() >= (top - float(values[-1])) / 2 else best
@@ -311,21 +254,11 @@ def _gained(curve: EvalCurve, step: int, cfg: ScoreFalls) -> bool:
     end = float(curve.values[-cfg.last :].min())
     if not len(before):
         return stands_for("score_of_a_task", curve.name)
-    return end > float(before.max()) + max(cfg.fall * end, _noise(curve.values))
-
-
-def _leapt(curve: EvalCurve, step: int, cfg: ScoreFalls) -> bool:
-    """Whether half or more of what a score gained behind a step came with its first evaluation there."""
-    before, behind = curve.values[curve.steps <= step], curve.values[curve.steps > step]
-    if not len(before) or not len(behind):
-        return not len(before) and stands_for("score_of_a_task", curve.name)
-    end, last = float(behind[-cfg.last :].min()), float(before[-1])
-    gained = end > float(before.max()) + max(cfg.fall * end, _noise(before) if len(before) >= cfg.last else 0.0)
-    return gained and 2 * (float(behind[0]) - last) >= end - last
+    return end > float(before.max()) + max(cfg.fall * end, high_by_chance(curve.values))
 
 
 def _improved(loss: Curve, curve: EvalCurve, best: int, cfg: ScoreFalls) -> bool:
-    levels = _levels(loss, curve, best, cfg)
+    levels = levels_about(loss, curve, best, cfg)
     return levels is not None and levels[1] < levels[0]
 
 
