@@ -19,6 +19,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from forensics.case.inferred import understood
+from forensics.case.named_ranks import by_named_rank
 from forensics.case.splits import told_apart
 from forensics.case.steps import ends, key_of, of_training, parts, without_inner
 from forensics.io.columns import as_column
@@ -127,7 +128,7 @@ def whole(rows: RowNumbers) -> NDArray[np.uint32]:
 @derived
 def index_of(run: Run) -> Index:
     """Make the index of a run, or give the one that was made."""
-    table = understood(told_apart(run.packed_metrics()))
+    table = understood(told_apart(by_named_rank(run.packed_metrics())))
     own = _grouped(table)
     firsts = np.array([rows[0] for rows in own], np.uint32)
     marks = {name: _marked(rows, own) for name, rows in _told(table).items()}

@@ -106,11 +106,17 @@ def same_onset(one: Finding, other: Finding, *, or_earlier: bool = False) -> boo
 
 def names_who(one: Finding, other: Finding) -> bool:
     """Whether one names the ranks that make the run slow, or that learn otherwise, where the other only says so."""
-    if one.shape is not other.shape or not one.culprits or other.culprits:
+    if one.shape is not other.shape or not one.culprits or (other.culprits and not _sets_apart(one, other)):
         return False
     if one.shape is Shape.LEARNING:
         return other.onset.rank in one.culprits and same_onset(one, other, or_earlier=True)
     return one.shape is Shape.SLOWDOWN and (same_onset(one, other) or _same_loss(one, other))
+
+
+def _sets_apart(one: Finding, other: Finding) -> bool:
+    """Whether one compares the slow ranks with all others, where the other tells of the same ranks by themselves."""
+    compares = "ranks" in one.numbers and "ranks" not in other.numbers
+    return compares and one.shape is Shape.SLOWDOWN and {*other.culprits} <= {*one.culprits}
 
 
 #: A rank that turned slow by this share of what each step takes longer is why it does, wherever either fit begins.

@@ -35,6 +35,8 @@ _IN_BRACKETS = lazily(r"(?P<bare>.*\S)\s*\((?P<inner>\w+|%)\)")
 _EACH = lazily(r"(?P<unit>\w+?)(?:/| ?per )(?P<counter>[^\W\d_]+)")
 #: `step_ms`, `data_time_sec`; `steps_sec` may be a rate whose stroke a tracker replaced, as no name in `ms` is.
 _IN_TIME = lazily(r"(?P<bare>\w+)_(?P<unit>ns|us|ms|s|secs?|seconds)")
+#: The word for ranks in the name of a list that has a number of each: `rank_times`, `loss by rank`.
+_OF_RANKS = lazily(r"(?i)(?:(?:per|by|of|across|all|over)[\W_]+)*(?<![a-z])ranks?(?![a-z])")
 #: Words for one thing in names of memories.
 _SHORT = {"memory": "mem", "allocated": "alloc", "max": "peak", "cuda": "gpu", "device": "gpu"}
 
@@ -178,6 +180,23 @@ def _meaning(printed: str) -> Name:
             return means
     name = _by_words().get(_words(key)) or _sized(key) or _each(english.strip().lower()) or _bracketed(key)
     return Name(printed.strip()) if name is None else name
+
+
+def of_each_rank(key: str) -> str:
+    """What a list has of each rank, by its name: the `iter_time` of `iter_time_per_rank`; empty for any other name."""
+    found = _OF_RANKS.search(key)
+    if found is None:
+        return ""
+    left, right = key[: found.start()].rstrip(" _-./"), key[found.end() :].lstrip(" _-./")
+    between = key[found.end() : found.end() + 1] if left and right else ""
+    bare = f"{left}{between}{right}"
+    singular = (bare.removesuffix(end) for end in ("", "es", "s"))
+    return next((one for one in singular if one.lower() in table() or is_duration(one)), bare)
+
+
+def of_rank(name: str, rank: int) -> str:
+    """The name of one number of such a list."""
+    return f"{name} rank {rank}"
 
 
 def _timed(key: str) -> Name | None:

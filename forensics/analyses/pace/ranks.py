@@ -9,8 +9,9 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.analyses.pace.edges import sharpest_edge
+from forensics.analyses.pace.names import pace_of
 from forensics.analyses.pace.parts import named
-from forensics.case.series import metric_rows
+from forensics.case.series import keys_of, metric_rows
 from forensics.case.steps import ordered
 from forensics.patterns import lazily
 from forensics.stats.spread import Floats, spread
@@ -82,6 +83,7 @@ def stragglers(run: Run, least: Straggling) -> Iterator[Straggler]:
     step_s = timed.select(pl.col("value").median()).collect().item()
     for parts, waiting in ((("own", "data"), False), (("waiting",), True)):
         names = list(dict.fromkeys(name for part in parts for name in named(run, part)))
+        names += () if waiting else _gathered(run)
         if not names:
             continue
         timed = metric_rows(run, ranked & pl.col("raw_name").is_in(names))
@@ -96,6 +98,16 @@ def stragglers(run: Run, least: Straggling) -> Iterator[Straggler]:
             times = _by_rank(one, step)
             if times is not None:
                 yield from _standing_out(one, times, least, waiting=waiting)
+
+
+def _gathered(run: Run) -> list[str]:
+    """Whole times that one source has of several ranks: they would be alike if they held the wait for each other."""
+    printed = keys_of(run).select("name", "raw_name").unique().rows()
+    paced = ((raw, pace_of(name or "", raw)) for name, raw in printed)
+    whole = {raw for raw, pace in paced if pace is not None and pace.form in {"time", "anew"}}
+    timed = keys_of(run).filter(pl.col("raw_name").is_in(whole))
+    ranks = timed.group_by("source", "raw_name", maintain_order=True).agg(pl.col("rank").n_unique())
+    return ranks.filter(pl.col("rank") >= _FEWEST_RANKS)["raw_name"].unique(maintain_order=True).to_list()
 
 
 def _by_rank(rows: pl.DataFrame, step_time: float | None) -> _Times | None:

@@ -11,13 +11,14 @@ import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from forensics.dialects._numbers import CLOCKED, seconds_of
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
-from forensics.dialects.names import is_duration, table
+from forensics.dialects.names import is_duration, of_each_rank, of_rank, table
 from forensics.dialects.spec import DECIMAL_COMMA, N
 from forensics.knowledge.vocabulary import keys_of, stands_for
 from forensics.patterns import lazily
@@ -116,6 +117,8 @@ _TIMES = ("s", "ms", "us", "sec", "secs", "seconds", "min", "mins", "minutes", "
 _COUNTED_NAN = lazily(r"(?P<key>[A-Za-z_]\w*) \d+$")
 #: Behind a word that ends a sentence another one begins.
 _SENTENCE = lazily(r"\. [A-Z]")
+_RANK_WORD = lazily(r"(?i)\brank\W*$")
+_NEXT_ITEM = lazily(r"\s*,\s*|\s+")
 #: Loguru's `module:function:line`.
 _SITE = lazily(r"[\w.]+:[\w.<>]+:$")
 #: What glog puts before a line: level and day, time, thread, and the line of code.
@@ -347,7 +350,23 @@ def _places(line: str) -> tuple[_Place, ...]:
         places.append(_Place(*number, tuple(pieces), slot, holds))
         ends.append(found.end())
         pieces = []
-    return _named_behind(line, _summed(places), ends)
+    return _named_behind(line, _listed(line, _summed(places)), ends)
+
+
+def _listed(line: str, places: list[_Place]) -> list[_Place]:
+    """Name each number of a list that has one of each rank: `rank_times=[0.41, 0.62]`; whole ones may be the ranks."""
+    begins = 0
+    while begins < len(places):
+        ends = begins + 1
+        while ends < len(places) and not places[ends].slot.key and _NEXT_ITEM.fullmatch(places[ends].slot.before):
+            ends += 1
+        first, own = places[begins].slot, places[begins:ends]
+        name = of_each_rank(first.key) if ends > begins + 1 and first.before[-1:] == "[" else ""
+        if name and not any(line[one.begin : one.end].isdigit() for one in own):
+            for rank, one in enumerate(own):
+                places[begins + rank] = one._replace(slot=replace(one.slot, key=of_rank(name, rank)))
+        begins = ends
+    return places
 
 
 def _summed(places: list[_Place]) -> list[_Place]:
@@ -544,7 +563,7 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
     """
     shape = shape if shape is not None else shapes_of([line])[0]
     if (same := _same(shape)) is not None:
-        return tuple([Slot(key, line[begin:end], *rest) for begin, end, key, rest in same])
+        return _of_each_rank([Slot(key, line[begin:end], *rest) for begin, end, key, rest in same])
     found: list[Slot] = []
     for place in _places(shape):
         key, (unit, before, over, behind) = place.slot.key, place.slot.rest
@@ -562,7 +581,28 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
         if place.named is not None:
             key = behind = line[slice(*place.named)]
         found.append(Slot(key, text, unit, before, over, behind))
+    return _of_each_rank(found)
+
+
+def _of_each_rank(found: list[Slot]) -> tuple[Slot, ...]:
+    """The numbers of a line, in which one behind each of several ranks is that rank's: `rank0: 0.41s rank1: 0.62s`."""
+    at = [i for i, (one, value) in enumerate(pairwise(found)) if _is_of_a_rank(one, value)]
+    if len(at) > 1:
+        said = key_of(_RANK_WORD.sub("", found[at[0]].before))
+        name = of_each_rank(said) or said or ("time" if found[at[0] + 1].is_time else "")
+        for i in at:
+            found[i], rank = replace(found[i], key=""), int(found[i].text)
+            found[i + 1] = replace(found[i + 1], key=of_rank(name, rank) if name else "")
     return tuple(found)
+
+
+def _is_of_a_rank(one: Slot, value: Slot) -> bool:
+    return (
+        one.key.lower() == "rank"
+        and one.text.isdigit()
+        and value.key in {"", "time"}
+        and value.before[:1] in {":", "="}
+    )
 
 
 def _counted_key(earlier: str, before: str) -> str:

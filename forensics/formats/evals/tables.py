@@ -32,7 +32,7 @@ _ERRORS = keys_of("error_of_a_score")
 _TRUTH: Mapping[str, object] = {"true": True, "false": False, "": None, "none": None, "null": None}
 
 
-@ingester("eval_tables", version=2, sniff=Sniff(glob=("*.csv", "*.tsv", "*.jsonl")), emits=("evals",), growth=8)
+@ingester("eval_tables", version=3, sniff=Sniff(glob=("*.csv", "*.tsv", "*.jsonl")), emits=("evals",), growth=8)
 def read(opened: Opened, out: Out, limits: Limits) -> None:
     """Read one table of results; raises `NotMine` when no first row is the result of an evaluation."""
     del limits

@@ -89,7 +89,7 @@ class _State(Struct):
 
 @ingester(
     "metrics_jsonl",
-    version=15,
+    version=16,
     sniff=Sniff(glob=(*_GLOBS, "*.json", "log.txt")),
     emits=("metrics", "facts", "events"),
     growth=8,
@@ -300,8 +300,11 @@ def _time(record: Mapping[str, object], keys: _Keys) -> tuple[str, int | None]:
     return next(((known, t_ns) for known, key in keys.dates if (t_ns := dated(record[key])) is not None), (name, None))
 
 
+_HOLDING = frozenset((dict, list))
+
+
 def _parsed(record: dict[str, object], budget: Budget) -> _Row:
-    nested = any(type(cell) is dict for cell in record.values())
+    nested = any(type(cell) in _HOLDING for cell in record.values())
     own = {key: _gathered(cell) for key, cell in record.items() if key != _CONFIG} if nested else record
     every = dict(budget.each(flat(own, "/", _NESTING), itemgetter(0))) if nested else own
     keys = _meaning(tuple(record), tuple(every))

@@ -14,6 +14,7 @@ from typing import cast
 
 from msgspec import Struct, field
 
+from forensics.dialects.names import of_each_rank, of_rank
 from forensics.dialects.spec import DECIMAL_COMMA
 from forensics.errors import InputError
 from forensics.formats.rows.metrics import nanoseconds, unix_ns
@@ -31,6 +32,8 @@ NUMBER_CHARS = 64
 _DATE_CHARS = range(16, 40)
 #: Beyond it, not every whole number is a float.
 FLOAT_HOLDS = 1 << 53
+#: A list of more numbers is none of ranks.
+_MOST_RANKS = 100_000
 _INT64 = range(-(1 << 63), 1 << 63)
 _WHOLE = lazily(r"\s*[-+]?\d+\s*", re.ASCII)
 _COMMA = lazily(DECIMAL_COMMA, re.ASCII)
@@ -178,14 +181,28 @@ def flat(
     left_out: Callable[[str, object], bool] = _all_kept,
     above: str = "",
 ) -> Iterator[tuple[str, object]]:
-    """The cells of a record in order, those of objects within, up to `most` levels, by names joined with `joint`."""
+    """The cells of a record in order, those of objects within, up to `most` levels, by names joined with `joint`.
+
+    A list with a number of each rank, as its name says, is as many cells.
+    """
     for key, cell in record.items():
         if left_out(key, cell):
             continue
         if isinstance(cell, dict) and most:
             yield from flat(cast("dict[str, object]", cell), joint, most - 1, left_out, f"{above}{key}{joint}")
+        elif (
+            isinstance(cell, list)
+            and (numbers := cast("list[object]", cell)[:_MOST_RANKS])
+            and _is_by_rank(key, numbers)
+        ):
+            yield from ((f"{above}{of_rank(of_each_rank(key), rank)}", one) for rank, one in enumerate(numbers))
         else:
             yield f"{above}{key}", cell
+
+
+def _is_by_rank(key: str, numbers: list[object]) -> bool:
+    """Whether a list has a number of each rank; whole ones may be the ranks."""
+    return of_each_rank(key) != "" and any(isinstance(one, float) for one in numbers)
 
 
 def is_media(key: str, cell: object) -> bool:

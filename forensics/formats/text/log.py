@@ -47,7 +47,7 @@ _GLOBS = (
 
 @ingester(
     "text_log",
-    version=16,
+    version=17,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
     slicing="forensics.formats.text.slices",

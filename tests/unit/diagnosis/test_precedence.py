@@ -302,3 +302,15 @@ def test_empty_files_are_counted_where_nothing_can_be_said() -> None:
     assert "empty" not in said(5, 1)
     assert "empty" not in said(0, reason="fifo")
     assert said() == "Cannot say: there is no file to read"
+
+
+@pytest.mark.parametrize(
+    ("culprits", "ranks", "is_same"), [((3,), 8, True), ((3, 4), 8, True), ((2,), 8, False), ((3,), None, False)]
+)
+def test_a_slowdown_that_compares_the_ranks_leads_one_that_tells_of_a_slow_one_by_itself(
+    culprits: tuple[int, ...], ranks: int | None, is_same: bool
+) -> None:
+    numbers = {} if ranks is None else {"ranks": ranks}
+    compared, alone = replace(slow(100, culprits=culprits), numbers=numbers), slow(100, culprits=(3,))
+    assert names_who(compared, alone) is is_same
+    assert not names_who(alone, compared)

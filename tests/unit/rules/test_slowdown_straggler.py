@@ -142,3 +142,27 @@ def test_the_only_device_whose_clock_fell_is_why_steps_are_slow(
     verdict = pipeline.report_of(pipeline.ingest_run(tmp_path)).verdict
     assert (verdict.culprits, verdict.onset.step) == (culprits, 201)
     assert (verdict.cause == "thermal_throttling") is bool(culprits)
+
+
+def whole_times(sources: tuple[str, ...], slow: float) -> Run:
+    """Step times of four ranks, the last of which takes `slow` times as long, in so many files."""
+    rng = random.Random(8)
+    rows = [
+        (sources[rank % len(sources)], step, rank, 0.4 * (slow if rank == 3 else 1) + rng.uniform(0, 0.002))
+        for step in range(80)
+        for rank in range(4)
+    ]
+    frame = pl.DataFrame(rows, schema=["source", "step", "rank", "value"], orient="row").with_columns(
+        name=pl.lit("step_time_s"), raw_name=pl.lit("step_time"), seq=pl.int_range(pl.len())
+    )
+    return run_of("job", {"metrics": frame})
+
+
+def test_whole_times_that_one_process_has_of_all_ranks_name_the_slow_one() -> None:
+    (hit,) = straggling_rank(whole_times(("all.csv",), 1.2))
+    assert hit.culprits == (3,)
+    assert list(straggling_rank(whole_times(("all.csv",), 1.04))) == []
+
+
+def test_whole_times_that_each_rank_takes_by_its_own_clock_name_nobody() -> None:
+    assert list(straggling_rank(whole_times(("0.csv", "1.csv", "2.csv", "3.csv"), 1.2))) == []
