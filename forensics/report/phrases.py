@@ -12,6 +12,7 @@ from forensics.action import Action, Check, Gap
 from forensics.case.rank_spans import ranks_text
 from forensics.identity import spoken
 from forensics.knowledge.causes import causes
+from forensics.knowledge.errors import by_id
 from forensics.model import (
     WEIGHTS,
     Causal,
@@ -64,12 +65,19 @@ def ranks(culprits: Iterable[int]) -> str:
     return "ranks " + ", ".join(str(r) for r in every[:_RANKS_SHOWN]) + f" and {len(every) - _RANKS_SHOWN} more"
 
 
-def stated(evidence: Evidence, room: float = inf) -> str:
-    """Give the text at a place: the line, a long one from its own words on, else the number; empty without either."""
+def stated(evidence: Evidence, room: float = inf, rows: float = 1) -> str:
+    """Give the text at a place: the line, a long one from its own words on, else the number; empty without either.
+
+    Where a line is longer than `rows` of `room` characters, and the words by which it is known are behind them, it
+    begins there.
+    """
     words = (evidence.quote or (f"{evidence.name} = {evidence.value}" if evidence.name else "")).strip()
-    if len(words) > room and evidence.locator.line is not None:
-        return spoken(words) or words  # the prefix of a logger goes before the message
-    return words
+    if len(words) <= room or evidence.locator.line is None:
+        return words
+    words = spoken(words) or words  # the prefix of a logger goes before the message
+    row = by_id().get(evidence.name or "") if len(words) > room * rows else None
+    known = row.compiled.search(words) if row is not None else None
+    return words if known is None or known.end() <= room * rows else f"… {words[known.start() :]}"
 
 
 def onset(value: Onset) -> str:

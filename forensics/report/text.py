@@ -183,7 +183,7 @@ def _one_evidence(label: str, evidence: Evidence, style: Style, most: int = 1) -
     head = style.paint(f"{label:<{LABEL_CHARS}}", "dim")
     yield head + style.paint(printable(evidence.place), "cyan")
     room = max(20, style.width - LABEL_CHARS - 2)
-    if said := say.stated(evidence, room):
+    if said := say.stated(evidence, room, most):
         rows = textwrap.wrap(printable(said, room * most), room, break_on_hyphens=False)
         yield from (" " * (LABEL_CHARS + 2) + row for row in rows[:most])
 

@@ -62,7 +62,9 @@ def test_a_rate_of_a_minute_is_a_sixtieth_of_that_of_a_second(name: str, unit: s
     assert (found.form, found.unit, found.scale) == ("rate", unit, 1 / 60)
 
 
-@pytest.mark.parametrize("name", ["time/step", "time per iteration", "time_per_batch", "time/it", "t_iter", "t/step", "batch_t"])
+@pytest.mark.parametrize(
+    "name", ["time/step", "time per iteration", "time_per_batch", "time/it", "t_iter", "t/step", "batch_t"]
+)
 def test_a_time_for_each_step_is_one(name: str) -> None:
     found = pace_of(name, name)
     assert found is not None

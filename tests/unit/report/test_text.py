@@ -27,7 +27,7 @@ from forensics.model import (
 from forensics.model import Confidence as Sure
 from forensics.report import _many, markdown, text
 from forensics.report.html import page
-from forensics.report.phrases import notes
+from forensics.report.phrases import notes, stated
 from forensics.report.style import Style
 from forensics.values import replace
 
@@ -294,3 +294,19 @@ def test_formats_are_a_next_step_only_where_nothing_was_recognised(
 ) -> None:
     shown = [*text.render(replace(silent, coverage=replace(silent.coverage, signals=signals)))]
     assert ("more        forensics formats" in shown) == (not signals)
+
+
+@pytest.mark.parametrize(
+    ("before", "shown"),
+    [
+        (72, "x" * 72 + " CUDA error: uncorrectable ECC error encountered"),
+        (73, "… uncorrectable ECC error encountered"),
+        (119, "… uncorrectable ECC error encountered"),
+    ],
+)
+def test_a_line_that_is_too_long_begins_where_the_words_are_by_which_it_is_known(before: int, shown: str) -> None:
+    line = "x" * before + " CUDA error: uncorrectable ECC error encountered"
+    evidence = Evidence("a.log", Locator(line=3), line, name="ecc-uncorrectable")
+    assert stated(evidence, 60, 2) == shown
+    assert stated(replace(evidence, name="loss"), 60, 2) == line
+    assert stated(evidence) == line

@@ -45,7 +45,7 @@ def _told(report: Report) -> Iterator[tuple[str, Markup | str]]:
 
 
 def _first(evidence: Evidence) -> Markup:
-    said = say.stated(evidence, _LONG)
+    said = say.stated(evidence, _LONG, _MOST / _LONG)
     said = said if len(said) <= _MOST else said[: _MOST - 1] + "…"
     return join(tag("code", evidence.place), " ", tag("span", said, class_="quote"))
 
