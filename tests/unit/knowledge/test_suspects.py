@@ -56,7 +56,13 @@ def test_last_words_hint_at_work_unless_they_are_an_error(line: str, row: str | 
 
 @pytest.mark.parametrize(
     ("frame", "row"),
-    [("save_pretrained utils.py", "saves"), ("evaluate_reader eval.py", "reads"), ("forward m.py", None)],
+    [
+        ("save_pretrained utils.py", "saves"),
+        ("write serialization.py", "saves"),
+        ("evaluate_reader eval.py", "reads"),
+        ("write socket.py", None),
+        ("forward m.py", None),
+    ],
 )
 def test_a_frame_that_reads_is_reading_wherever_it_is_called(frame: str, row: str | None) -> None:
     found = by_frame(frame)
