@@ -68,7 +68,7 @@ _ANY, _NO_TASK = lazily(MAYBE), lazily(_MAYBE)
 _TASK_LINE = lazily(_TASK)
 _ENOUGH, _FEW_LINES = 3, 8
 _LEADS = tuple(lazily(pattern) for pattern, _ in table_rows("forensics.dialects", "leads.tsv"))
-_TAGS = tuple(lazily(_HEAD + pattern) for pattern, _ in table_rows("forensics.dialects", "tags.tsv"))
+_TAGS = tuple(lazily(f"(?>{_HEAD}){pattern}") for pattern, _ in table_rows("forensics.dialects", "tags.tsv"))
 #: Most lines of a log of many ranks have a tag: one of so many at its head has, and the next ones tell what it is.
 _TAG_HEAD, _TAG_LINES, _TAG_SHARE = 32, 2048, 0.5
 #: A whole number behind the tag, as a step is, which ranks that print in turn have in common: two of them do so for

@@ -85,3 +85,12 @@ def test_devices_of_a_node_count_on_from_those_of_the_nodes_before() -> None:
     lead = prefixes.lead_of(_log(own))
     assert lead is not None
     assert lead.match("node1/rank3: step 3")[1] == 3  # counted over all nodes
+
+
+@pytest.mark.parametrize("mark", ["|", ">"])
+def test_the_last_digit_of_a_time_is_no_tag(mark: str) -> None:
+    """A line of loguru ends its time with three digits and a bar."""
+    said = ("saved" if step % 10 == 9 else f"step {step}/60 loss 2.5" for step in range(60))
+    lines = (f"2025-03-04 09:25:{n // 2:02d}.{37 * n % 1000:03d} {mark} {words}" for n, words in enumerate(said))
+    lead = prefixes.lead_of(["\n".join(lines).encode()])
+    assert lead is None or not lead.tells_rank
