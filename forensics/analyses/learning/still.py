@@ -24,8 +24,9 @@ class Frozen(Struct, frozen=True):
     `telling` significant digits does not repeat by chance: with noise of a hundredth of it, ten thousand values lie
     within reach, so that `repeats` equal ones have odds below one in a billion. With fewer digits, a value of at least
     `least`, and of `digits` decimals or more, needs `records` equal ones; `many` are sure. A loss `stuck` for that many
-    records, a third of all or more, at `above` times its best, died after a step too large; one that is exactly zero
-    for as many, after `few` records above `fallen`, did not learn its way there.
+    records, a third of all or more, at `above` times its best, died after a step too large, unless the last digit of
+    its numbers may be the difference; one that is exactly zero for as many, after `few` records above `fallen`, did not
+    learn its way there.
     """
 
     few: int = 3
@@ -40,6 +41,10 @@ class Frozen(Struct, frozen=True):
     above: float = 1.2
     fallen: float = 0.1
     rounding: float = 3e-6
+
+
+#: So many values show how many decimals are printed.
+_DECIMALS_OF = 200
 
 
 class Still(Struct, frozen=True):
@@ -100,11 +105,17 @@ def _kept(loss: Loss, values: Floats, same: NDArray[np.bool_], limits: Frozen, i
         at_once = count >= limits.stuck and start >= limits.few and float(values.min()) >= 0  # a signed one passes zero
         at_once = at_once and float(values[start - limits.few : start].min()) > limits.fallen
         return Still(loss, "vanished", last, start, start, idle) if at_once else None
-    if count >= max(limits.stuck, n // 3) and low > 0 and last > limits.above * low:
+    if count >= max(limits.stuck, n // 3) and low > 0 and last > limits.above * (low + _last_digit(values)):
         return Still(loss, "stuck", last, start, behind_last(values <= (low + last) / 2), idle)
     if not _rounded(last, limits) and last >= float(values[0]) and count >= _needed(last, limits) and 2 * count > n:
         return Still(loss, "froze", last, start, start, idle)
     return None
+
+
+def _last_digit(values: Floats) -> float:
+    """One in the last decimal that any of the values is printed with: what rounding may add to one of them."""
+    exponents = (Decimal(repr(float(value))).as_tuple().exponent for value in values[-_DECIMALS_OF:])
+    return 10.0 ** min((one for one in exponents if isinstance(one, int)), default=0)
 
 
 def _needed(value: float, limits: Frozen) -> int:

@@ -122,6 +122,23 @@ def test_few_records_that_give_back_what_was_learned_are_suspect(values: list[fl
     assert [hit.severity.value for hit in found] == ["warning"] * len(onsets)
 
 
+@pytest.mark.parametrize(
+    ("lowest", "kept", "died"),
+    [
+        (0.0002, 0.0003, False),
+        (0.0002, 0.0004, True),
+        (0.2, 0.3001, True),
+        (0.0011, 0.0014, False),
+        (0.0011, 0.0015, True),
+    ],
+)
+def test_a_loss_whose_last_digit_may_be_the_difference_to_its_best_did_not_die(
+    lowest: float, kept: float, died: bool
+) -> None:
+    found = list(frozen_loss(losses([2.5, 1.3, 0.4013, 0.0052, lowest, *[kept] * 12])))
+    assert [hit.cause for hit in found] == ["loss_died"] * died
+
+
 def test_a_frozen_loss_names_the_uniform_answer() -> None:
     hit = one(list(frozen_loss(losses([1.75, 9.5, *[math.log(32000)] * 8]))))
     assert (hit.cause, hit.onset.step) == ("loss_died", 10)
