@@ -1,9 +1,9 @@
 """What a cause says of the ranks of a hang that clues name for it, from `failures/suspects.jsonl`.
 
 A row has `cause`; `telling`, 0 to 10: of several causes that are said of one rank the most telling one is given;
-`marks`: Whether an exit code says that the process aborted. `stands_for`, the cause that is given in its place, and
-`by_exit`, which says that an exit code of the rank gives a better one; `of_one_rank`, the cause where one rank of
-several shows it; and `source`.
+`marks`: Whether an exit code says that the process aborted. `stands_for`, the cause that is given in its place, with
+`deed`, what the rank did as far as it is known then, and `by_exit`, which says that an exit code of the rank gives a
+better one; `of_one_rank`, the cause where one rank of several shows it; and `source`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Suspect(Row, frozen=True):
     telling: int = _USUAL
     marks: tuple[str, ...] = ()
     stands_for: str = ""
+    deed: str = ""
     by_exit: bool = False
     of_one_rank: str = ""
 

@@ -60,7 +60,7 @@ def _told_elsewhere(failure: Failure) -> bool:
 def title_of(found: Decision) -> str:
     """Say who did what in one line."""
     known = causes().get(found.cause)
-    words = known.deed if known is not None and known.deed else found.cause.replace("_", " ")
+    words = found.deed or (known.deed if known is not None else "") or found.cause.replace("_", " ")
     if found.ranks:
         told = [c.why for c in found.clues if c.cause == found.cause]
         raised = next((why for why in told if " raised " in why or found.cause == NONZERO), "")

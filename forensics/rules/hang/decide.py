@@ -24,6 +24,7 @@ from forensics.knowledge.suspects import is_absence, is_death, is_start, suspect
 from forensics.model import Confidence, Shape
 from forensics.rules.hang.clue import Clue, ClueRule, ClueSource
 from forensics.store.run import Run, derived
+from forensics.values import replace
 
 #: Ranks with this share of the best score are named together.
 SHARE = 0.75
@@ -39,7 +40,10 @@ _OF_ITS_OWN = ("own", "echo")
 
 
 class Decision(Struct, frozen=True):
-    """Who and why: `ranks` is empty where nobody can be named; `tied` are those it cannot choose between."""
+    """Who and why: `ranks` is empty where nobody can be named; `tied` are those it cannot choose between.
+
+    `deed`: what they did, where nothing states the cause and it only stands for what is known.
+    """
 
     ranks: tuple[int, ...]
     cause: str
@@ -47,6 +51,7 @@ class Decision(Struct, frozen=True):
     shape: Shape
     clues: tuple[Clue, ...]
     tied: tuple[int, ...] = ()
+    deed: str = ""
 
 
 @cache
@@ -96,7 +101,9 @@ def decision(run: Run) -> Decision | None:
     faults = {c.cause for c in found if c.kind == "host" and not c.ranks}
     if is_absence(cause) and len(faults) == 1 and not is_death(cause):
         cause = faults.pop()
-    return _of(top, cause, _confidence(about), clues)
+    stated = any(rank in exits(run).by_rank for rank in top) or any(f.cause == cause for f in standing(run))
+    deeds = (suspect(c.cause).deed for c in about if suspect(c.cause).stands_for == cause)
+    return replace(_of(top, cause, _confidence(about), clues), deed="" if stated else next(deeds, ""))
 
 
 def _consequence(run: Run, clue: Clue) -> bool:
