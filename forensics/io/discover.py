@@ -141,30 +141,34 @@ def _numbered(place: Place, sources: list[Source]) -> list[Source]:
 
 
 def _processes(place: Place, one: Source) -> list[re.Match[str]]:
-    """Where a path says the number of a process; a worker that writes a table of losses is no data loader's."""
+    """Where a path says the number of a process; a worker that writes a table of losses is no data loader's.
+
+    `r3.csv` may be a run: it is a rank's where the table has the time of a collective.
+    """
     name = one.path.rpartition("/")[2]
     is_log, is_table = _LOG.fullmatch(name), _TABLE.fullmatch(name)
     if one.rank is not None or not (is_log or is_table):
         return []
     found = list(_process(("rank", "process", "log") if is_log else ("rank", "process")).finditer(one.path))
-    if is_table and not found and (workers := list(_process(("log",)).finditer(one.path))):
-        return workers if _trains(place, one) else []
+    for word, told in (("log", "loss"), ("letter", "collective")):
+        if is_table and not found and (numbers := list(_process((word,)).finditer(one.path))):
+            found = numbers if _names(place, one, told) else []
     return found
 
 
-def _trains(place: Place, one: Source) -> bool:
-    """Whether the head of a table names a loss."""
+def _names(place: Place, one: Source, what: str) -> bool:
+    """Whether the head of a table has a word of a kind."""
     try:
         with place.opened(one.disk_path or one.path) as disk:
             head = disk.pread(_HEAD_BYTES, 0) if one.size_bytes else b""
     except (InputError, OSError):
         return False
-    return bool(_loss().search(head.decode("utf-8", "replace")))
+    return bool(_words(what).search(head.decode("utf-8", "replace")))
 
 
 @cache
-def _loss() -> re.Pattern[str]:
-    return re.compile(rf"(?i)(?<![^\W_])(?:{'|'.join(sorted(words_before('loss')))})(?![^\W_])")
+def _words(what: str) -> re.Pattern[str]:
+    return re.compile(rf"(?i)(?<![^\W_])(?:{'|'.join(sorted(words_before(what)))})(?![^\W_])")
 
 
 @cache

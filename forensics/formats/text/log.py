@@ -17,6 +17,7 @@ from forensics import registry
 from forensics.dialects import prefixes, sniff, wraps
 from forensics.dialects.clocks import calendar_of
 from forensics.dialects.events import elastic
+from forensics.dialects.handover import Handover, Stream
 from forensics.dialects.reader import Begins, Bounds, Reader
 from forensics.dialects.settings import dumps
 from forensics.formats.kit import NotMine, Opened, Out, Sniff, ingester
@@ -26,7 +27,8 @@ from forensics.formats.text.sample import choose, is_text, parts_of
 from forensics.io.blocks import Block, count_lines
 from forensics.io.limits import DEFAULT, Limits
 from forensics.io.rank_words import words_before
-from forensics.knowledge.errors import speaking_of
+from forensics.knowledge.errors import by_id, speaking_of, telling
+from forensics.values import replace
 
 #: Hits of one code that are not rows.
 FLOOD = "hits between the first and the last ones were left out"
@@ -37,6 +39,8 @@ PRINTS = "rank_prints"
 #: A rank as a logger writes it: between brackets or bars, or behind a time; `rank=16` of a matrix is in no such
 #: place.
 _TAG = r"(?i)(?:\[|\| ?|\(|:\d\d(?:[.,]\d{1,6})? )(?:global_?)?rank[ _:=]{0,2}(\d{1,6})(?:\]| ?\||\)|:)"
+#: What torchrun puts before the lines of its workers where they share a log: their number on the node.
+_LOCAL = "[default"
 #: Fewer lines than this say nothing of a format.
 _FEW = 3
 _GLOBS = (
@@ -65,12 +69,23 @@ def read(opened: Opened, out: Out, limits: Limits = DEFAULT, piece_bytes: int = 
     log.settle(opened, out, 0)
 
 
+class Speakers(Struct, frozen=True):
+    """Who prints into a log: one rank, or those of a node from `first` on, whose tags count from 0; and its attempt."""
+
+    rank: int | None
+    attempt: int
+    first: int = 0
+
+    def counted(self, stream: Stream) -> Stream:
+        """The stream of a rank by its number in the job."""
+        return replace(stream, rank=stream.rank + self.first) if 0 <= stream.rank < self.first else stream
+
+
 class Log(Struct):
     """A log as it is read: its reader, and what the file says of all lines."""
 
     reader: Reader
-    rank: int | None
-    attempt: int
+    by: Speakers
     piece_bytes: int
     #: Whether lines are strings of JSON objects.
     is_wrapped: bool
@@ -88,14 +103,20 @@ class Log(Struct):
                 piece = Block(wraps.opened(cut.data), cut.offset, cut.first_line) if self.is_wrapped else cut
                 write_settings(out, piece, self.said)
                 for tables in self.reader.feed(piece.data, offset=piece.offset, first_line=piece.first_line):
-                    _write(out, tables, self.rank, self.attempt)
+                    _write(out, tables, self.by)
 
     def close(self, out: Out, *, is_last: bool = True) -> list[tuple[str, int]]:
         """Write what was held back; give how many hits of which code were left out."""
         ready, flooded = self.reader.close(is_last=is_last)
         for tables in ready:
-            _write(out, tables, self.rank, self.attempt)
+            _write(out, tables, self.by)
         return flooded
+
+    def handover(self) -> Handover:
+        """Say what other parts of the log need to know of the one that was read, by the ranks of its rows."""
+        said = self.reader.handover()
+        streams = tuple(tuple(self.by.counted(one) for one in every) for every in said.streams)
+        return replace(said, ranked=self.by.rank is None, streams=streams)
 
     def settle(self, opened: Opened, out: Out, lines_before: int) -> None:
         """Hand over the account of bytes and lines, and what could not be read."""
@@ -121,9 +142,10 @@ def log_of(opened: Opened, out: Out, limits: Limits, *, piece_bytes: int = PIECE
     reader = Reader(dialects, bounds, begins, first_seq=first_seq)
     joined = opened.source.rank is None and any(word in "\n".join(raw.to_list()) for word in words_before("launcher"))
     rank = opened.source.rank if opened.source.rank is not None or joined else _speaker(raw)
+    by = Speakers(rank, opened.source.attempt or 0, _first_of_node(raw))
     if rank is None and not first_seq:
-        _write(out, _printing(ranks), rank, opened.source.attempt or 0)
-    return Log(reader, rank, opened.source.attempt or 0, piece_bytes, is_wrapped=parts != sampled)
+        _write(out, _printing(ranks), by)
+    return Log(reader, by, piece_bytes, is_wrapped=parts != sampled)
 
 
 def say_flood(out: Out, code: str, count: int) -> None:
@@ -152,6 +174,18 @@ def _speaker(sample: pl.Series) -> int | None:
     return int(said[0]) if said.n_unique() == 1 and len(said) >= max(_FEW, len(sample) / 2) else None
 
 
+def _first_of_node(sample: pl.Series) -> int:
+    """The first rank of the node whose launcher tags lines with numbers of its own; 0 where the log does not say it."""
+    text = "\n".join(sample.to_list())
+    if _LOCAL not in text:
+        return 0
+    for row in (by_id()[code] for code in sorted(telling("ranks_of_agent") | telling("node_of_ranks"))):
+        if (hit := row.compiled.search(text)) is not None:
+            said = {name.partition("__")[0]: int(number) for name, number in hit.groupdict().items() if number}
+            return said.get("first", said.get("node", 0) * said.get("each", 0))
+    return 0
+
+
 def pieces(block: Block, piece_bytes: int = PIECE_BYTES) -> Iterator[Block]:
     """A block in parts of whole lines, about `piece_bytes` each: tables of fewer rows, so less memory at once."""
     data, begin, line = block.data, 0, block.first_line
@@ -163,14 +197,15 @@ def pieces(block: Block, piece_bytes: int = PIECE_BYTES) -> Iterator[Block]:
     yield Block(data[begin:], block.offset + begin, line) if begin else block
 
 
-def _write(out: Out, tables: dict[str, pl.DataFrame], rank: int | None, attempt: int) -> None:
+def _write(out: Out, tables: dict[str, pl.DataFrame], by: Speakers) -> None:
+    rank, attempt = by.rank, by.attempt
     for table, rows in tables.items():
         if not rows.height:
             continue
-        frame = rows
+        frame = _counted_on(rows, by.first) if by.first else rows
         if table == "collectives":
             file_rank = pl.lit(rank, dtype=pl.Int64)
-            frame = rows.with_columns(rank=pl.coalesce("rank", file_rank, "speaker")).drop("speaker")
+            frame = frame.with_columns(rank=pl.coalesce("rank", file_rank, "speaker")).drop("speaker")
         elif "rank" in frame.columns and rank is not None:
             own = pl.Series("rank", [rank], dtype=pl.Int64).new_from_index(0, frame.height)
             if "code" in frame.columns:
@@ -180,6 +215,20 @@ def _write(out: Out, tables: dict[str, pl.DataFrame], rank: int | None, attempt:
         if "attempt" in frame.columns and attempt:
             frame = frame.with_columns(pl.col("attempt") + attempt)
         out.rows(table, frame)
+
+
+def _counted_on(rows: pl.DataFrame, first: int) -> pl.DataFrame:
+    """Rows with the ranks of those whose tags count on their node: they are below the first rank of the node."""
+    names = [name for name in ("rank", "speaker") if name in rows.columns]
+    others = (
+        pl.col("code").is_in([elastic.FAILURE, *speaking_of("named")])
+        if "code" in rows.columns
+        else pl.lit(value=False)
+    )
+    counts = {name: (pl.col(name) < first) & ~others.fill_null(value=False) for name in names}
+    return rows.with_columns(
+        pl.when(own).then(pl.col(name) + first).otherwise(name).alias(name) for name, own in counts.items()
+    )
 
 
 # Settings among the first bytes of a text log, as facts with their lines.

@@ -22,7 +22,6 @@ from forensics.formats.text.sample import is_text
 from forensics.io.limits import Limits
 from forensics.io.reading import Opened
 from forensics.io.slices import Counted, Cutting, Slice, slices_of
-from forensics.values import replace
 
 _JOINTS = (tracebacks.HEAD, tracebacks.FORWARD, *elastic.NEEDLES, *wrapped.NEEDLES)
 CUTTING = Cutting(tuple(joint.encode() for joint in _JOINTS), before_bytes=tracebacks.WINDOW_BYTES)
@@ -74,7 +73,7 @@ def read(opened: Opened, out: Out, limits: Limits, part: Slice, windows: Windows
     log.take(opened.blocks_of(part.begin, part.end, part.lines_before + 1), out)
     log.close(out, is_last=part.is_last)
     log.settle(opened, out, part.lines_before)
-    return msgspec.json.encode(replace(log.reader.handover(), ranked=log.rank is None)).decode()
+    return msgspec.json.encode(log.handover()).decode()
 
 
 def _around(opened: Opened, part: Slice, windows: Windows) -> tuple[bytes, bytes]:

@@ -194,3 +194,20 @@ def test_pieces_of_a_block_are_the_block() -> None:
 
 def test_a_line_without_end_is_one_piece() -> None:
     assert len(list(text_log.pieces(Block(b"x" * (20 << 20), 0, 1)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        ("node_rank=1 nnodes=2 nproc_per_node=4", 4),
+        ("[default] Rendezvous complete for workers: group_rank=1 global_ranks=[8, 9, 10, 11]", 8),
+        ("node_rank=0 nnodes=2 nproc_per_node=4", 0),
+        ("up", 0),
+    ],
+)
+def test_torchruns_tags_count_on_from_the_first_rank_of_the_node_that_the_log_names(said: str, first: int) -> None:
+    steps = [f"[default{local}]:step {step} loss 2.5" for step in range(9) for local in range(4)]
+    raised = "[default2]:[rank9]: ValueError: no more shards"
+    wrote = read("\n".join([said, *steps, raised, ""]))
+    assert set(wrote.table("metrics")["rank"]) == {first, first + 1, first + 2, first + 3}
+    assert 9 in wrote.table("events")["rank"].to_list()

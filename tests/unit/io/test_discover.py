@@ -218,6 +218,23 @@ def test_a_worker_whose_table_names_a_loss_is_a_rank(head: str, ranks: list[int 
     assert [source.rank for source in discover(tmp_path).sources] == ranks
 
 
+@pytest.mark.parametrize(
+    ("name", "head", "ranks"),
+    [
+        ("r{}.csv", "step,loss,fwd_ms,allreduce_ms", [0, 1]),
+        ("r{}.csv", "step,loss,fwd_ms,allreduce", [0, 1]),
+        ("r{}.csv", "step,loss,fwd_ms", [None, None]),
+        ("s{}.csv", "step,loss,allreduce", [None, None]),
+    ],
+)
+def test_a_letter_is_of_a_rank_where_the_table_has_the_time_of_a_collective(
+    name: str, head: str, ranks: list[int | None], tmp_path: Path
+) -> None:
+    for n in range(2):
+        (tmp_path / name.format(n)).write_text(f"{head}\n1,2.0,3,4\n")
+    assert [source.rank for source in discover(tmp_path).sources] == ranks
+
+
 def test_twenty_thousand_files_take_two_seconds_at_most(tmp_path: Path) -> None:
     for folder in range(20):
         (tmp_path / str(folder)).mkdir()
