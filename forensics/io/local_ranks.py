@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 from forensics.errors import InputError
@@ -281,11 +281,9 @@ def _with_hosts(sources: Sequence[Source]) -> list[Source]:
         each = {host: {source.rank for source in files} for host, files in folders.items()}
         count = max(map(len, each.values()))
         if len(each) > 1 and all(own == set(range(count)) for own in each.values()):
-            first = min(each)
-            is_sure = first < 2 and max(each) - first == len(each) - 1
             for host, files in folders.items():
-                before = (host - first) * count
-                ranks |= {one.path: before + (one.rank or 0) if is_sure else None for one in files}
+                before = (host - min(each)) * count
+                ranks |= {one.path: before + (one.rank or 0) if _count_on(each) else None for one in files}
     return [replace(one, rank=ranks.get(one.path, one.rank)) for one in sources]
 
 
@@ -312,8 +310,26 @@ def _with_folders(place: Place, sources: Sequence[Source]) -> list[Source]:
     if not nodes:
         return list(sources)
     first = {node: _first_rank(place, files) for node, files in nodes.items()}
+    first = first if any(rank is not None for rank in first.values()) else _in_order(nodes)
     alone = len({node.rsplit("/", 1)[0] for node in nodes}) == 1
     return [_placed(source, first, alone=alone) for source in sources]
+
+
+def _in_order(nodes: Mapping[str, Sequence[Source]]) -> dict[str, int | None]:
+    """The first rank of each node by the number of its folder, where all are hosts with as many workers."""
+    found = {node: hit for node in nodes if (hit := _hosted().match(f"{node}/")) is not None}
+    hosts = {node: int(hit["host"]) for node, hit in found.items()}
+    workers = {frozenset(int(one.path.split("/")[-2]) for one in files) for files in nodes.values()}
+    count = len(next(iter(workers)))
+    is_one_job = len(hosts) == len(nodes) and len({hit["before"] for hit in found.values()}) == 1
+    if not is_one_job or workers != {frozenset(range(count))} or not _count_on(hosts.values()):
+        return dict.fromkeys(nodes)
+    return {node: (host - min(hosts.values())) * count for node, host in hosts.items()}
+
+
+def _count_on(hosts: Collection[int]) -> bool:
+    """Whether numbers of hosts count on from 0 or 1: others may be in any order."""
+    return min(hosts) < 2 and max(hosts) - min(hosts) == len(set(hosts)) - 1
 
 
 def _placed(source: Source, first: Mapping[str, int | None], *, alone: bool) -> Source:

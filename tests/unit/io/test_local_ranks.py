@@ -286,3 +286,24 @@ def test_ranks_of_hosts_that_are_global_stay(tmp_path: Path, names: list[str]) -
 def test_the_folders_of_runs_are_no_hosts(tmp_path: Path) -> None:
     files = {f"trial{n}/rank_{local}.log": "step 1\n" for n in range(2) for local in range(2)}
     assert list(made(tmp_path, files).values()) == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "locals_of", "ranks"),
+    [
+        ((0, 1), (2, 2), [0, 1, 2, 3]),
+        ((1, 2), (2, 2), [0, 1, 2, 3]),
+        ((0, 2), (2, 2), [None] * 4),
+        ((3, 4), (2, 2), [None] * 4),
+        ((0, 1), (2, 1), [None] * 3),
+    ],
+)
+def test_torchruns_folders_of_numbered_hosts_are_those_of_one_rank_after_another(
+    hosts: tuple[int, int], locals_of: tuple[int, int], ranks: list[int | None], tmp_path: Path
+) -> None:
+    files = {
+        f"logs/node{host}/attempt_0/{local}/stderr.log": "step 1\n"
+        for host, count in zip(hosts, locals_of, strict=True)
+        for local in range(count)
+    }
+    assert list(made(tmp_path, files).values()) == ranks
