@@ -18,9 +18,9 @@ import polars as pl
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from forensics.case.inferred import understood
-from forensics.case.named_ranks import by_named_rank
-from forensics.case.splits import told_apart
+from forensics.case.names.inferred import understood
+from forensics.case.names.ranks import by_named_rank
+from forensics.case.names.splits import told_apart
 from forensics.case.steps import ends, key_of, of_training, parts, without_inner
 from forensics.io.columns import as_column
 from forensics.knowledge.vocabulary import words_for

@@ -8,8 +8,8 @@ import polars as pl
 from forensics.analyses.learning.lr_config import adapter_of
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.folds import has_folds
-from forensics.case.inferred import is_of_rewards
 from forensics.case.joined.stores import counted
+from forensics.case.names.inferred import is_of_rewards
 from forensics.case.regimes import named_regime
 from forensics.case.series import metric_names
 from forensics.case.settings import NOTHING, OFF, keyed

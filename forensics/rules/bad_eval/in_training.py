@@ -20,9 +20,9 @@ from forensics.analyses.rl.ranges import rewards_of
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.case.checkpoints import nearest_words
 from forensics.case.curves.loss import Curve, curves
+from forensics.case.names.splits import without_split
 from forensics.case.nonfinite import series_of, watched, watched_of, watched_series
 from forensics.case.series import holding, metric_names
-from forensics.case.splits import without_split
 from forensics.case.steps import SERIES
 from forensics.knowledge.scores import counts_right, is_error_rate, is_of_loss
 from forensics.knowledge.vocabulary import stands_for

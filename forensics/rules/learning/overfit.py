@@ -13,8 +13,8 @@ from forensics.analyses.learning.objective import reinforced
 from forensics.case.checkpoints import nearest_words
 from forensics.case.curves.loss import Curve, curves
 from forensics.case.joined.stores import counted
+from forensics.case.names.splits import without_split
 from forensics.case.series import metric_names
-from forensics.case.splits import without_split
 from forensics.knowledge.scores import direction, is_of_loss
 from forensics.knowledge.vocabulary import stands_for
 from forensics.rules.kit import Evidence, Findings, Locator, Run, Severity, Struct, number, onset_at, proof, rule

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from forensics import api
-from forensics.case.named_ranks import told_by_names
+from forensics.case.names.ranks import told_by_names
 from forensics.case.series import keys_of, metric_rows
 
 

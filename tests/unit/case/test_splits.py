@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from forensics import triage
+from forensics.case.names.splits import split_by_path
 from forensics.case.series import keys_of, metric_rows
-from forensics.case.splits import split_by_path
 from forensics.dialects.names import canonical
 from forensics.store.run import Run, run_of
 

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from forensics.case.splits import without_split
+from forensics.case.names.splits import without_split
 from forensics.dialects.names import counted, falls, is_anew, sized, to_gib
 from forensics.knowledge.vocabulary import in_english, stands_for
 from forensics.patterns import lazily

@@ -1,0 +1,1 @@
+"""What the printed names of metrics mean: their quantity, their data and their rank."""
