@@ -91,13 +91,23 @@ def test_a_line_with_a_number_of_each_rank_is_read(tmp_path: Path, line: str) ->
 
 def test_a_list_of_json_with_a_number_of_each_rank_is_read(tmp_path: Path) -> None:
     rows = [
-        json.dumps({"step": step, "loss": 2.5, "grad_norms_by_rank": [0.5, 1.5], "ranks": [0, 1]}) for step in range(9)
+        json.dumps(
+            {"step": step, "loss": 2.5, "grad_norms_by_rank": [0.5, 1.5], "ranks": [0, 1], "expert_ranks": [3, 5]}
+        )
+        for step in range(9)
     ]
     keys = keys_of(read(tmp_path, "metrics.jsonl", rows)).select("rank", "name").sort("rank", nulls_last=True).rows()
     assert keys == [(0, "grad_norm"), (1, "grad_norm"), (None, "loss")]
 
 
-@pytest.mark.parametrize("line", ["step {} loss 2.5 lora ranks [8, 16, 4]", "step {} loss 2.5 betas [0.9, 0.95]"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step {} loss 2.5 lora ranks [8, 16, 4]",
+        "step {} loss 2.5 expert ranks [3, 5, 1]",
+        "step {} loss 2.5 betas [0.9, 0.95]",
+    ],
+)
 def test_another_list_is_of_no_ranks(tmp_path: Path, line: str) -> None:
     run = read(tmp_path, "train.log", [line.format(step) for step in range(30)])
     assert keys_of(run)["rank"].to_list() == [None] * keys_of(run).height

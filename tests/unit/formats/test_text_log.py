@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 import pytest
 
+from forensics.dialects.handover import Stream
 from forensics.errors import NotMine
 from forensics.formats.text import log as text_log
 from forensics.formats.text import sample
@@ -211,3 +212,22 @@ def test_torchruns_tags_count_on_from_the_first_rank_of_the_node_that_the_log_na
     wrote = read("\n".join([said, *steps, raised, ""]))
     assert set(wrote.table("metrics")["rank"]) == {first, first + 1, first + 2, first + 3}
     assert 9 in wrote.table("events")["rank"].to_list()
+
+
+def test_ranks_of_the_job_and_ranks_that_a_line_names_do_not_count_on() -> None:
+    lines = [
+        "node_rank=1 nnodes=2 nproc_per_node=4",
+        "[default0]:step 1 loss 2.5",
+        "[default0]:[rank4]: ValueError: no more shards",
+        "STRAGGLER DETECTION WARNING: Some GPUs are slow. Affected ranks: {StragglerId(rank=2, node='a')}",
+        "",
+    ]
+    events = read("\n".join(lines)).table("events").filter(pl.col("code") != "last_line")
+    assert dict(events.select("line", "rank").rows()) == {1: None, 3: 4, 4: 2}
+
+
+@pytest.mark.parametrize(("rank", "counted"), [(-1, -1), (0, 4), (3, 7), (4, 4), (9, 9)])
+def test_the_stream_of_a_rank_is_handed_over_by_its_number_in_the_job(rank: int, counted: int) -> None:
+    stream = Stream(rank, None, 0, None, (), ())
+    assert text_log.Speakers(None, 0, first=4).counted(stream).rank == counted
+    assert text_log.Speakers(None, 0).counted(stream) == stream

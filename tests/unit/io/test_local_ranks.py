@@ -307,3 +307,8 @@ def test_torchruns_folders_of_numbered_hosts_are_those_of_one_rank_after_another
         for local in range(count)
     }
     assert list(made(tmp_path, files).values()) == ranks
+
+
+def test_numbered_hosts_of_two_jobs_do_not_count_on(tmp_path: Path) -> None:
+    files = {f"{job}/node{host}/attempt_0/0/stderr.log": "step 1\n" for host, job in enumerate("ab")}
+    assert list(made(tmp_path, files).values()) == [None, None]

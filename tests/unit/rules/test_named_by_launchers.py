@@ -173,16 +173,23 @@ def test_the_one_rank_that_logs_through_ray_is_not_whom_other_processes_speak_of
 
 
 @pytest.mark.parametrize(
-    ("said", "headline"),
-    [("", "Rank 3 ended without a word"), ("srun: error: n1: task 3: Killed\n", "Rank 3 died of SIGKILL")],
+    ("file", "said", "headline"),
+    [
+        ("note.txt", "", "Rank 3 ended without a word"),
+        ("slurm-7.err", "srun: error: n1: task 3: Killed\n", "Rank 3 died of SIGKILL"),
+        ("w3.log", "run.sh: line 3: 51771 Killed                  python mill.py\n", "Rank 3 died of SIGKILL"),
+    ],
+    ids=["nobody", "the scheduler", "its shell"],
 )
-def test_a_rank_that_only_its_peers_miss_ended_without_a_word(said: str, headline: str, tmp_path: Path) -> None:
+def test_a_rank_that_only_its_peers_miss_ended_without_a_word(
+    file: str, said: str, headline: str, tmp_path: Path
+) -> None:
     closed = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.7]:40122\n"
     for rank in range(4):
         own = f"rank {rank} listens on 10.0.0.{4 + rank}:2950\n{_STEPS}"
         (tmp_path / f"w{rank}.log").write_text(own + ("" if rank == 3 else closed))
-    if said:
-        (tmp_path / "slurm-7.err").write_text(said)
+    with (tmp_path / file).open("a") as log:
+        log.write(said)
     verdict = triage(tmp_path).verdict
     assert verdict.culprits == (3,)
     assert verdict.headline.startswith(headline)

@@ -162,6 +162,7 @@ def test_whole_times_that_one_process_has_of_all_ranks_name_the_slow_one() -> No
     (hit,) = straggling_rank(whole_times(("all.csv",), 1.2))
     assert hit.culprits == (3,)
     assert list(straggling_rank(whole_times(("all.csv",), 1.04))) == []
+    assert list(straggling_rank(whole_times(("all.csv",), 0.8))) == []  # for a fast one nobody waits
 
 
 def test_whole_times_that_each_rank_takes_by_its_own_clock_name_nobody() -> None:
