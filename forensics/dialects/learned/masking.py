@@ -117,6 +117,8 @@ _TIMES = ("s", "ms", "us", "sec", "secs", "seconds", "min", "mins", "minutes", "
 _COUNTED_NAN = lazily(r"(?P<key>[A-Za-z_]\w*) \d+$")
 #: Behind a word that ends a sentence another one begins.
 _SENTENCE = lazily(r"\. [A-Z]")
+_LETTER, _LETTER_WORD = lazily(r"[rR](\d{1,5})"), lazily(r"\b[rR]\d{1,5}\W*$")
+_FEWEST_RANKS = 2
 _RANK_WORD = lazily(r"(?i)\brank\W*$")
 _NEXT_ITEM = lazily(r"\s*,\s*|\s+")
 #: Loguru's `module:function:line`.
@@ -585,14 +587,24 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
 
 
 def _of_each_rank(found: list[Slot]) -> tuple[Slot, ...]:
-    """The numbers of a line, in which one behind each of several ranks is that rank's: `rank0: 0.41s rank1: 0.62s`."""
-    at = [i for i, (one, value) in enumerate(pairwise(found)) if _is_of_a_rank(one, value)]
-    if len(at) > 1:
-        said = key_of(_RANK_WORD.sub("", found[at[0]].before))
-        name = of_each_rank(said) or said or ("time" if found[at[0] + 1].is_time else "")
-        for i in at:
-            found[i], rank = replace(found[i], key=""), int(found[i].text)
-            found[i + 1] = replace(found[i + 1], key=of_rank(name, rank) if name else "")
+    """The numbers of a line, in which one behind each of several ranks is that rank's: `rank0: 0.41s rank1: 0.62s`.
+
+    A letter is enough behind the word: `time per rank: r0=0.41 r1=0.62`.
+    """
+    at = {i + 1: int(one.text) for i, (one, value) in enumerate(pairwise(found)) if _is_of_a_rank(one, value)}
+    counted = len(at) > 1
+    if not counted:
+        at = {i: int(hit[1]) for i, one in enumerate(found) if (hit := _LETTER.fullmatch(one.key)) is not None}
+    if len(at) < _FEWEST_RANKS:
+        return tuple(found)
+    first = min(at) - counted
+    head = found[first].before
+    said = key_of((_RANK_WORD if counted else _LETTER_WORD).sub("", head))
+    name = of_each_rank(said) or (said if counted else "") or ("time" if counted and found[first + 1].is_time else "")
+    for i, rank in at.items() if name or counted else ():
+        found[i] = replace(found[i], key=of_rank(name, rank) if name else "")
+        if counted:
+            found[i - 1] = replace(found[i - 1], key="")
     return tuple(found)
 
 

@@ -177,3 +177,8 @@ def test_whole_seconds_since_the_start_are_joined_as_many_steps_lie_within_one()
 
 def test_a_time_of_each_step_that_grows_without_a_dip_is_no_clock() -> None:
     assert paces_of([0.25 + 0.01 * at for at in range(1, 101)], "elapsed") == []
+
+
+@pytest.mark.parametrize(("name", "own"), [("fwd+bwd (s)", True), ("forward_backward_ms", True), ("forward", False)])
+def test_forward_and_backward_together_are_work_of_the_rank_itself(name: str, own: bool) -> None:
+    assert is_part(name, "own") is own

@@ -81,6 +81,7 @@ def test_ranks_that_each_log_names_for_itself_are_left_alone(tmp_path: Path) -> 
         "step {step} loss 2.5 | iter_time_per_rank=[0.41 {slow} 0.43] lr 0.1",
         "step {step} loss 2.5 | iter time by rank: rank0: 0.41 rank1: {slow} rank2: 0.43",
         "step {step} loss 2.5; iter_time: rank 0=0.41, rank 1={slow}, rank 2=0.43",
+        "step {step} loss 2.5 | iter time per rank: r0=0.41 r1={slow} r2=0.43",
     ],
 )
 def test_a_line_with_a_number_of_each_rank_is_read(tmp_path: Path, line: str) -> None:
