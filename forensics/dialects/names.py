@@ -6,6 +6,7 @@ names that mean something only where their numbers show it) and `units.tsv`; thi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from itertools import pairwise
@@ -14,7 +15,7 @@ from math import isfinite, log2
 from forensics.dialects._numbers import SUFFIXES
 from forensics.dialects.spec import Name
 from forensics.io.tables import table_rows
-from forensics.knowledge.vocabulary import in_english, stands_for
+from forensics.knowledge.vocabulary import in_english, stands_for, words_for
 from forensics.patterns import lazily
 from forensics.stats.spread import median_of
 
@@ -35,8 +36,6 @@ _IN_BRACKETS = lazily(r"(?P<bare>.*\S)\s*\((?P<inner>\w+|%)\)")
 _EACH = lazily(r"(?P<unit>\w+?)(?:/| ?per )(?P<counter>[^\W\d_]+)")
 #: `step_ms`, `data_time_sec`; `steps_sec` may be a rate whose stroke a tracker replaced, as no name in `ms` is.
 _IN_TIME = lazily(r"(?P<bare>\w+)_(?P<unit>ns|us|ms|s|secs?|seconds)")
-#: The word for ranks in the name of a list that has a number of each: `rank_times`, `loss by rank`.
-_OF_RANKS = lazily(r"(?i)(?:(?:per|by|of|across|all|over)[\W_]+)*(?<![a-z])ranks?(?![a-z])")
 #: Words for one thing in names of memories.
 _SHORT = {"memory": "mem", "allocated": "alloc", "max": "peak", "cuda": "gpu", "device": "gpu"}
 
@@ -184,11 +183,11 @@ def _meaning(printed: str) -> Name:
 
 def of_each_rank(key: str) -> str:
     """What a list has of each rank, by its name: the `iter_time` of `iter_time_per_rank`; empty for any other name."""
-    found = _OF_RANKS.search(key)
+    found = re.search(words_for("word_for_ranks"), key)
     if found is None:
         return ""
     left, right = key[: found.start()].rstrip(" _-./"), key[found.end() :].lstrip(" _-./")
-    between = key[found.end() : found.end() + 1] if left and right else ""
+    between = found[0][-1] if left and right else ""
     bare = f"{left}{between}{right}"
     singular = (bare.removesuffix(end) for end in ("", "es", "s"))
     return next((one for one in singular if one.lower() in table() or is_duration(one)), bare)

@@ -15,19 +15,23 @@ from forensics.stats.spread import Floats, bending
 from forensics.store.run import Run
 
 
-class BreakingOff(Struct, frozen=True):
-    """What makes a break: `broken` is left of the `last` ones before, and `stays` evaluations are at that level.
+class ScoreFalls(Struct, frozen=True):
+    """Thresholds of EVL022: evaluations, relative fall, last ones that must lie below, records, least percentage.
 
-    `back`: the share of its way that the training loss may lose meanwhile, which is noise of `records`; `fall`: the
-    relative gain of another score.
+    `broken`: what is left of a score that breaks off; `stays`: evaluations at that level; `back`: the share of its way
+    that the training loss may lose meanwhile, which is noise of a few records. `gone`: what is left of the `last` ones
+    where a single evaluation at the end tells.
     """
 
-    broken: float = 0.5
+    evaluations: int = 6
+    fall: float = 0.05
     last: int = 3
+    records: int = 10
+    percent: float = 10.0
+    broken: float = 0.5
     stays: int = 2
     back: float = 0.1
-    records: int = 10
-    fall: float = 0.05
+    gone: float = 0.05
 
 
 class Break(Struct, frozen=True):
@@ -39,9 +43,9 @@ class Break(Struct, frozen=True):
     gained: bool
 
 
-def breaks(run: Run, cfg: BreakingOff) -> Iterator[Break]:
+def breaks(run: Run) -> Iterator[Break]:
     """Scores that fell between two evaluations, and stayed there, while the training loss kept its level."""
-    every = eval_curves(run)
+    cfg, every = run.threshold(ScoreFalls), eval_curves(run)
     costs = [c for c in every if c.higher is False]
     for curve in (c for c in every if c.higher):
         at = _broken_at(curve, cfg)
@@ -58,7 +62,7 @@ def breaks(run: Run, cfg: BreakingOff) -> Iterator[Break]:
         yield Break(curve, at, rose, gained)
 
 
-def _broken_at(curve: EvalCurve, cfg: BreakingOff) -> int | None:
+def _broken_at(curve: EvalCurve, cfg: ScoreFalls) -> int | None:
     """The place from which on all values are at most `broken` of each of the last before; None where there is none."""
     values = curve.values
     places = range(cfg.last, len(values) - cfg.stays + 1)
@@ -77,7 +81,7 @@ def _got_worse(cost: EvalCurve, curve: EvalCurve, at: int) -> bool:
     return not after.any() or bool(after.all()) or float(np.median(cost.values[after])) > float(cost.values[~after][-1])
 
 
-def _kept(loss: Curve, curve: EvalCurve, at: int, cfg: BreakingOff) -> bool:
+def _kept(loss: Curve, curve: EvalCurve, at: int, cfg: ScoreFalls) -> bool:
     """Whether the training loss is after a break where it was before it, measured by the way that it had come."""
     if (levels := levels_about(loss, curve, at - 1, cfg)) is None:
         return False
@@ -85,7 +89,7 @@ def _kept(loss: Curve, curve: EvalCurve, at: int, cfg: BreakingOff) -> bool:
     return now <= then + cfg.back * max(0.0, float(loss.values[0]) - then)
 
 
-def levels_about(loss: Curve, curve: EvalCurve, at: int, cfg: BreakingOff) -> tuple[float, float] | None:
+def levels_about(loss: Curve, curve: EvalCurve, at: int, cfg: ScoreFalls) -> tuple[float, float] | None:
     """The training loss up to an evaluation, and its last level behind it."""
     until = int((loss.at <= curve.row(at)["at"]).sum())
     then, now = loss.values[max(0, until - cfg.records) : until], loss.values[until:][-cfg.records :]
@@ -97,7 +101,7 @@ def high_by_chance(values: Floats) -> float:
     return (1.5 + sqrt(2 * log(len(values)))) * bending(values)
 
 
-def _leapt(curve: EvalCurve, step: int, cfg: BreakingOff) -> bool:
+def _leapt(curve: EvalCurve, step: int, cfg: ScoreFalls) -> bool:
     """Whether half or more of what a score gained behind a step came with its first evaluation there."""
     before, behind = curve.values[curve.steps <= step], curve.values[curve.steps > step]
     if not len(before) or not len(behind):

@@ -587,25 +587,25 @@ def slots(line: str, shape: str | None = None) -> tuple[Slot, ...]:
 
 
 def _of_each_rank(found: list[Slot]) -> tuple[Slot, ...]:
-    """The numbers of a line, in which one behind each of several ranks is that rank's: `rank0: 0.41s rank1: 0.62s`.
+    """The numbers of a line, in which one behind each of several ranks is that rank's: `rank0: 0.41s rank1: 0.62s`."""
+    at = [i for i, (one, value) in enumerate(pairwise(found)) if _is_of_a_rank(one, value)]
+    if len(at) < _FEWEST_RANKS:
+        return _of_each_letter(found)
+    said = key_of(_RANK_WORD.sub("", found[at[0]].before))
+    name = of_each_rank(said) or said or ("time" if found[at[0] + 1].is_time else "")
+    for i in at:
+        found[i], rank = replace(found[i], key=""), int(found[i].text)
+        found[i + 1] = replace(found[i + 1], key=of_rank(name, rank) if name else "")
+    return tuple(found)
 
-    A letter is enough behind the word: `time per rank: r0=0.41 r1=0.62`.
-    """
-    at = {i + 1: int(one.text) for i, (one, value) in enumerate(pairwise(found)) if _is_of_a_rank(one, value)}
-    counted = len(at) > 1
-    if not counted:
-        at = {i: int(hit[1]) for i, one in enumerate(found) if (hit := _LETTER.fullmatch(one.key)) is not None}
+
+def _of_each_letter(found: list[Slot]) -> tuple[Slot, ...]:
+    """The same where a letter stands for the word, and words before them say of what: `time per rank: r0=0.41 r1=1`."""
+    at = {i: int(hit[1]) for i, one in enumerate(found) if (hit := _LETTER.fullmatch(one.key)) is not None}
     if len(at) < _FEWEST_RANKS:
         return tuple(found)
-    first = min(at) - counted
-    head = found[first].before
-    said = key_of((_RANK_WORD if counted else _LETTER_WORD).sub("", head))
-    name = of_each_rank(said) or (said if counted else "") or ("time" if counted and found[first + 1].is_time else "")
-    for i, rank in at.items() if name or counted else ():
-        found[i] = replace(found[i], key=of_rank(name, rank) if name else "")
-        if counted:
-            found[i - 1] = replace(found[i - 1], key="")
-    return tuple(found)
+    name = of_each_rank(key_of(_LETTER_WORD.sub("", found[min(at)].before)))
+    return tuple(replace(one, key=of_rank(name, at[i])) if name and i in at else one for i, one in enumerate(found))
 
 
 def _is_of_a_rank(one: Slot, value: Slot) -> bool:

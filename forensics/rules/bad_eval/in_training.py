@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from forensics.analyses.evals.breaks import BreakingOff, breaks, high_by_chance, levels_about
+from forensics.analyses.evals.breaks import ScoreFalls, breaks, high_by_chance, levels_about
 from forensics.analyses.evals.curves import EvalCurve, eval_curves, training_scores
 from forensics.analyses.evals.results import benchmark_of
 from forensics.analyses.learning.losses import losses
@@ -32,21 +32,10 @@ from forensics.stats.spread import median_of, scatter
 from forensics.values import replace
 
 
-class ScoreFalls(BreakingOff, frozen=True):
-    """Thresholds of EVL022: evaluations, relative fall, least percentage; and those of a score that breaks off.
-
-    `gone`: what is left of the `last` ones where a single evaluation at the end tells.
-    """
-
-    evaluations: int = 6
-    percent: float = 10.0
-    gone: float = 0.05
-
-
 @rule("EVL022 score-falls", "metrics", severity="warning", confidence="medium", cause="overfitting")
 def score_falls(run: Run, cfg: ScoreFalls) -> Findings:
     """Report the score that broke off, else the one that fell furthest from its best."""
-    broken = next(_breaks(run, cfg), None)
+    broken = next(_breaks(run), None)
     if broken is not None:
         yield broken
         return
@@ -92,9 +81,9 @@ _BREAKS = {
 }
 
 
-def _breaks(run: Run, cfg: ScoreFalls) -> Iterator[Finding]:
+def _breaks(run: Run) -> Iterator[Finding]:
     """Scores that fell between two evaluations, and stayed there, while the training loss kept its level."""
-    for one in breaks(run, cfg):
+    for one in breaks(run):
         curve, rose, gained = one.curve, one.rose, one.gained
         before, after = curve.row(one.at - 1), curve.row(one.at)
         yield score_falls.finding(

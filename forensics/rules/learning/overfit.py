@@ -7,7 +7,7 @@ from math import hypot, log, sqrt
 import numpy as np
 import polars as pl
 
-from forensics.analyses.evals.breaks import BreakingOff, breaks
+from forensics.analyses.evals.breaks import breaks
 from forensics.analyses.evals.curves import eval_curves
 from forensics.analyses.learning.objective import reinforced
 from forensics.case.checkpoints import nearest_words
@@ -259,7 +259,7 @@ def never_regained(run: Run, cfg: Regained) -> Findings:
     found = [(curve, best) for curve in curves(run, "eval_loss") if (best := _best(curve, cfg)) is not None]
     names = metric_names(run)["name"].unique().drop_nulls().sort().to_list() if found else []
     names = [n for n in names if stands_for("held_out_prefix", n) and direction(n) is not None and not is_of_loss(n)]
-    broken = {one.curve.row(one.at)["at"] for one in breaks(run, BreakingOff()) if one.rose and not one.gained}
+    broken = {one.curve.row(one.at)["at"] for one in breaks(run) if one.rose and not one.gained}
     for curve, best in found:
         if curve.step(best + 1) in broken:  # what is evaluated changed, or how (EVL022)
             continue
