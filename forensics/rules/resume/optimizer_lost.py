@@ -9,7 +9,7 @@ import polars as pl
 from forensics.analyses.resume.around import Around, around, mean_error, paired, unnumbered
 from forensics.analyses.resume.levels import initial
 from forensics.case.folds import restarts
-from forensics.case.processes.lives import Boundary
+from forensics.case.processes.lives import Boundary, Life
 from forensics.case.processes.starts import Start
 from forensics.knowledge.paths import whose
 from forensics.rules.kit import Finding, Findings, Onset, Run, Struct, rule
@@ -27,7 +27,8 @@ class Jump(Struct, frozen=True):
     with an error of its own; `errors` are standard errors and `share` a share of the level that the
     jump must exceed, `both` those of the loss and of the gradient norm where both rise; `restored` is the share of the
     way back to the first level within which a loss is back there. Above a `leap`, a share of the level, a jump that
-    stays over steps which are done again is no other order of the data.
+    stays over steps which are done again is no other order of the data; nor is one that has `doubled` the level, and
+    more, and stays above every loss before.
     """
 
     before: int = 60
@@ -43,6 +44,7 @@ class Jump(Struct, frozen=True):
     gradients: float = 3.0
     decayed: float = 0.4
     leap: float = 0.25
+    doubled: float = 1.0
 
 
 #: Records by which a count is behind a checkpoint that is the one it goes on from; records that make a level.
@@ -54,7 +56,7 @@ _SIGNS = "'\".,:;()[]"
 def optimizer_lost(run: Run, cfg: Jump) -> Findings:
     """Find the first restart after which the loss jumps."""
     for boundary in restarts(run):
-        seen = around(run, boundary, "loss") if boundary.kind != "scratch" else None
+        seen = around(run, boundary, "loss") if boundary.kind != "scratch" or _loads(boundary.after) else None
         jump = _jump(seen, cfg) if seen is not None else None
         if seen is not None and jump is not None and (jump[2] > cfg.errors or _gradients_rise(run, boundary, cfg)):
             yield _finding(run, boundary, seen, jump, cfg)
@@ -64,6 +66,11 @@ def optimizer_lost(run: Run, cfg: Jump) -> Findings:
         if jump is not None and jump[2] > cfg.errors:
             yield _without_steps(start, seen, jump, cfg)
             return
+
+
+def _loads(life: Life) -> bool:
+    """Whether a life says that it loaded a state: its steps may count from the start of an epoch, as those before."""
+    return life.start is not None and life.start.resumed
 
 
 def _without_steps(start: Start, seen: Around, jump: tuple[float, float, float], cfg: Jump) -> Finding:
@@ -159,8 +166,13 @@ def _finding(run: Run, boundary: Boundary, seen: Around, jump: tuple[float, floa
 
 
 def _stays(seen: Around, boundary: Boundary, level: float, rise: float, cfg: Jump) -> bool:
-    """Whether steps that are done again give a far higher loss to the end: not all that was saved came back."""
-    late = seen.after["value"].tail(cfg.near)
+    """Whether steps that are done again give a far higher loss to the end: not all that was saved came back.
+
+    A loss that more than doubles, and stays above each one before, needs no steps that are done again.
+    """
+    late, before = seen.after["value"].tail(cfg.near), pl.concat([seen.before["value"], seen.replaced["value"]])
+    if rise > cfg.doubled * level and late.len() >= cfg.near and float(late.min()) > float(before.max()):  # type: ignore[arg-type] # numbers: the columns are Float64
+        return True
     far = boundary.kind == "replays" and seen.after.height >= 2 * cfg.near and rise > cfg.leap * level
     return far and float(late.min()) > level + rise / 2  # type: ignore[arg-type] # numbers: the column is Float64
 

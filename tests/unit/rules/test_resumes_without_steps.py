@@ -102,3 +102,26 @@ def test_a_second_process_whose_batches_count_on_makes_no_spike(again: str, spik
     log = "05-06 08:00:00 building the model\n" + epochs(8) + again + epochs(9)
     found = report_of(ingest_bytes("train.log", log.encode())).findings
     assert sum(one.rule == "LRN003" for one in found) == spikes
+
+
+def _batches(level: float, seed: int) -> str:
+    noise = np.random.default_rng(seed).normal(0, 0.02, 30)
+    return "".join(f"Epoch: [83][{200 * i}/10010]\tTime 0.40\tLoss {level + noise[i]:.4f}\n" for i in range(30))
+
+
+@pytest.mark.parametrize(
+    ("loaded", "after", "rules"),
+    [
+        ("=> loaded checkpoint 'last.pth.tar' (epoch 83)\n", 3.5, {"RSM001"}),
+        ("=> loaded checkpoint 'last.pth.tar' (epoch 83)\n", 3.1, set[str]()),  # less than twice: other data may do it
+        ("", 3.5, set[str]()),
+    ],
+)
+def test_a_state_that_is_loaded_within_the_first_epoch_of_a_log_is_judged_by_its_loss(
+    loaded: str, after: float, rules: set[str]
+) -> None:
+    log = _batches(1.65, 1) + loaded + _batches(after, 2)
+    found = report_of(ingest_bytes("train.log", log.encode())).findings
+    told = [one for one in found if one.severity.name == "WARNING" and one.rule.startswith("RSM")]
+    assert {one.rule for one in told} == rules
+    assert all(one.cause == "loss_step_at_resume" for one in told)
