@@ -432,3 +432,15 @@ def _is_one_of_each(places: Sequence[int], heads: Sequence[int]) -> bool:
     blocks = np.searchsorted(heads, places)
     per_block = np.bincount(blocks, minlength=len(heads) + 1)[1:]
     return bool((per_block == 1).sum() >= _BELOW * max(len(heads), len(places)))
+
+
+def sums_up(places: Sequence[int], held_out: Sequence[int], heads: Sequence[int]) -> bool:
+    """Whether the last record above each of some lines is one of an evaluation, and none above them trains.
+
+    `held_out` and `heads`: places of the records of an evaluation and of those that train, both in order.
+    """
+    own, trains = (np.searchsorted(kind, places) for kind in (held_out, heads))
+    if not min(own, default=0):
+        return False
+    last = np.asarray(held_out)[own - 1]
+    return bool((last > np.where(trains > 0, np.asarray([*heads, -1])[trains - 1], -1)).all())

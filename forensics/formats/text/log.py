@@ -51,7 +51,7 @@ _GLOBS = (
 
 @ingester(
     "text_log",
-    version=17,
+    version=18,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
     slicing="forensics.formats.text.slices",

@@ -316,3 +316,21 @@ def test_a_search_whose_rate_only_decays_is_a_training() -> None:
 def test_epochs_that_begin_anew_with_each_task_count_on_whatever_their_number(epochs: int) -> None:
     lines = [f"task {t} ep {e}: ce {2.1 * exp(-e) + 0.15 + t / 90:.4f}" for t in range(8) for e in range(1, epochs + 1)]
     assert metrics(lines)["step"].unique().sort().to_list() == [*range(1, 8 * epochs + 1)]
+
+
+@pytest.mark.parametrize(
+    ("sums", "held_out"),
+    [
+        (" * Prec@1 {a:.3f} Prec@5 {v:.3f}", 18),  # below the batches of a test: of the test
+        (" * Prec@1 {a:.3f} Rec@5 {v:.3f}", 12),  # what the test does not print is its own
+    ],
+)
+def test_a_line_that_sums_up_the_batches_of_a_test_is_of_the_test(sums: str, held_out: int) -> None:
+    lines: list[str] = []
+    for e in range(6):
+        lines += [f"Epoch: [{e}][{b}/500] Loss {2 / (1 + e + b / 500):.4f} Prec@1 {e:.3f}" for b in range(0, 500, 100)]
+        lines += [f"Test: [{b}/80] Loss {2.2 / (1 + e):.4f} Prec@1 {e - 0.1:.3f} Prec@5 {e + 1:.3f}" for b in (0, 40)]
+        lines.append(sums.format(a=e - 0.1, v=e + 1.0))
+    found = told(lines)
+    assert found["loss"][0] == 30
+    assert (found["val Prec@1"][0], found["Prec@1"][0]) == (held_out, 48 - held_out)
