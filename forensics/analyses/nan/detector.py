@@ -128,7 +128,7 @@ def _judge(run: Run, lines: list[_Line], rows: Watched) -> Iterator[Candidate]:
     # `epoch: 3 step: 201, loss is nan` counts within its epoch; a bar before `step 67: loss is nan` is of another step
     if first.worded and len(of_record) and first.row["step"] not in of_record:
         first = replace(first, row={**first.row, "step": int(of_record[0])})
-    step = first.row["step"] if first.row["step"] is not None else step_after(before)
+    step = first.row["step"] if first.row["step"] is not None else _next(run, first, before)
     if step is None and not len(losses):
         step = _reached(run, first)
     if ended:
@@ -149,6 +149,13 @@ def _judge(run: Run, lines: list[_Line], rows: Watched) -> Iterator[Candidate]:
         n_after=after,
         own_step=first.row["step"] is not None,
     )
+
+
+def _next(run: Run, line: _Line, before: Watched) -> int | None:
+    """The step of the record that is due at a line; a bar that has counted on since the last record says it exactly."""
+    due, reached = step_after(before), _reached(run, line) if len(before) else None
+    steps = before["at"].drop_nulls()
+    return due if due is None or reached is None or not steps[-1] < reached < due else reached + 1
 
 
 def _elsewhere(run: Run, line: _Line, rows: Watched) -> Watched:

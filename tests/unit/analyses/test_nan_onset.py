@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from forensics.analyses.nan.onset import nan_onset
 from forensics.analyses.nan.series import Status
 from forensics.model import Finding, Severity
+from forensics.pipeline import ingest_bytes
 from forensics.registry import load
 from forensics.store.run import Run, run_of
 
@@ -202,6 +203,17 @@ def test_a_sampler_that_met_nan_probabilities_takes_the_step_after_the_last_fini
     onset = nan_onset(run(rows("loss", steady(13)), events=died))
     assert onset is not None
     assert (onset.status, onset.step) == (Status.FAILED, 14)
+
+
+@pytest.mark.parametrize(("counted", "step"), [(37, 38), (30, 40)])
+def test_a_bar_that_counted_on_says_which_step_words_without_one_are_of(counted: int, step: int) -> None:
+    lines = list[str]()
+    for at in range(1, counted + 1):
+        lines.append(f" {at / 9:.0f}%|##        | {at}/900 [{at // 60:02}:{at % 60:02}<14:59,  1.00s/it]")
+        lines += [f"{{'loss': {2.4 - at / 100:.4f}, 'learning_rate': 1e-05, 'epoch': {at / 900:.2f}}}"] * (at % 10 == 0)
+    onset = nan_onset(ingest_bytes("train.log", "\n".join([*lines, "FloatingPointError: loss is NaN\n"]).encode()))
+    assert onset is not None
+    assert (onset.step, onset.clean_step) == (step, 30)
 
 
 def test_words_in_a_file_without_steps_follow_the_last_loss_of_their_process() -> None:
