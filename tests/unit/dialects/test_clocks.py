@@ -159,3 +159,18 @@ def test_times_of_two_numbers_count_from_the_start_where_they_begin_near_zero(fi
 )
 def test_two_numbers_that_are_no_clock_tell_no_time(lines: list[str]) -> None:
     assert calendar_of(1970, [(0, "\n".join(lines).encode())], lines).short_s == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "time"),
+    [
+        ("10/30 22:18:02 - mmengine - INFO - Epoch(train) [1][200/735]", "2023-10-30 22:18:02"),
+        ("30/10 22:18:02 | step 4", "2023-10-30 22:18:02"),
+        ("[10/30 22:18:02 d2.utils.events]: iter: 19", "2023-10-30 22:18:02"),
+        ("09-24 22:55:11 Epoch 0/7 itr 104/3489: lr: 0.0001", "2023-09-24 22:55:11"),
+        ("1/10/30 22:18:02 of a path", None),
+    ],
+)
+def test_a_month_and_a_day_without_a_year_are_of_the_year_of_the_log(line: str, time: str | None) -> None:
+    [told] = read(pl.Series([line]), Calendar(2023)).cast(pl.Datetime("ns")).to_list()
+    assert told == (None if time is None else datetime.fromisoformat(time))
