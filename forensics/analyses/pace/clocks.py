@@ -89,6 +89,11 @@ class Clock:
         return own if self.table is None else {**self.table.row(own[PLACE]), "attempt": self.attempt, **own}
 
     @property
+    def is_printed(self) -> bool:
+        """Whether each record prints the time itself: no rate, no mean and no difference of times."""
+        return self.form == "time" and self.order < _PARTS.order
+
+    @property
     def seconds(self) -> Floats:
         """Give the times, shape (n,)."""
         return self.rows["pace"].to_numpy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Unpack
 
@@ -14,7 +15,9 @@ from forensics.analyses.pace.parts import Rise, data_rise
 from forensics.analyses.pace.pauses import share_of_time
 from forensics.analyses.traces.gpu_clocks import SAME_ONSET_NS
 from forensics.case.endings import ending
+from forensics.case.epochs import epoch_scale
 from forensics.declared import Fields
+from forensics.knowledge.vocabulary import stands_for
 from forensics.registry import Rule
 from forensics.rules.kit import (
     Confidence,
@@ -34,8 +37,10 @@ from forensics.rules.slowdown.recompiles import recompiling
 from forensics.rules.slowdown.traces.grew import GREW
 from forensics.values import replace
 
-#: A rate from here on is printed without decimals.
+#: A rate, or a time in seconds, from here on is printed without decimals.
 _WHOLE = 1000
+#: Records so far apart, as a share of an epoch, come once in each.
+_SAME = 0.1
 
 
 def severity_of(one: Paced, change: Change, cfg: Gravity) -> Severity:
@@ -45,16 +50,28 @@ def severity_of(one: Paced, change: Change, cfg: Gravity) -> Severity:
     return Severity.INFO if tier == "note" else Severity.WARNING
 
 
-def slower(one: Paced, change: Change) -> str:
+def slower(run: Run, one: Paced, change: Change) -> str:
     """Say how fast the run is and was, in the unit in which people think of it: seconds of a step, else a rate."""
     before, after, unit = change.before, change.before * change.ratio, one.clock.unit
     if unit == "step":
-        return f"a step takes {after:.3g} s instead of {before:.3g} s ({change.ratio:.2f} times as long)"
+        took = (f"{seconds:.3g} s" if seconds < _WHOLE else f"{seconds:,.0f} s" for seconds in (after, before))
+        whole = "an epoch" if _is_of_epochs(run, one) else "a step"
+        return f"{whole} takes {' instead of '.join(took)} ({change.ratio:.2f} times as long)"
     rates = (f"{rate:.4g}" if (rate := 1 / seconds) < _WHOLE else f"{rate:,.0f}" for seconds in (before, after))
     noun, per, whose = unit.partition("/")
     rate_of = f"{noun}s per {whose} per second" if per else f"{noun}s per second"
     name = str(one.row(change.first)["raw_name"]) if unit == "flop" else rate_of
     return f"{name} fell from {' to '.join(rates)} (steps take {change.ratio:.2f} times as long)"
+
+
+def _is_of_epochs(run: Run, one: Paced) -> bool:
+    """Whether the time is one of epochs: the run counts nothing else, or prints it once in each, as of no step."""
+    scale = epoch_scale(run)
+    if scale is None or scale.steps == 1:
+        return scale is not None
+    words = [word for word in re.split(r"[\W_]+", one.clock.name.lower()) if len(word) > 1]
+    of_steps = any(stands_for("counter_of_steps", word) for word in words)
+    return one.clock.is_printed and not of_steps and abs(one.interval - scale.steps) <= _SAME * scale.steps
 
 
 def evidence_of(one: Paced, change: Change) -> tuple[Evidence, ...]:
@@ -106,7 +123,7 @@ def step_time_level_shift(run: Run, cfg: Gravity) -> Findings:
         return
     one, change = found
     by_plan = ", in even stairs, as a schedule makes them" if change.form == "stairs" else ""
-    title = f"{slower(one, change)} from {at_step(one.at(change.first))} on{by_plan}"
+    title = f"{slower(run, one, change)} from {at_step(one.at(change.first))} on{by_plan}"
     numbers = {
         "before_s": change.before,
         "after_s": change.before * change.ratio,

@@ -12,7 +12,7 @@ import pytest
 
 from forensics.analyses.pace.account import Gravity, paced, pauses_of, tier_of
 from forensics.model import Finding, Severity
-from forensics.pipeline import ingest_run
+from forensics.pipeline import ingest_bytes, ingest_run
 from forensics.rules.slowdown.changes import (
     stalls_more_frequent,
     step_time_level_shift,
@@ -556,3 +556,27 @@ def test_pauses_that_begin_are_of_the_recompilations_where_these_are_half_as_man
     run = printed_run("step_time_s", times)
     both = run_of("run", {"metrics": run.collect("metrics"), "events": pl.DataFrame(lines)})
     assert [f.cause for f in stalls_more_frequent(both)] == [cause]
+
+
+def _epochs(batch: str, epoch: str) -> str:
+    chance, lines = random.Random(6), list[str]()
+    for e in range(1, 45):
+        took = (390 if e < 29 else 1200) * chance.uniform(0.99, 1.01)
+        lines += [batch.format(e=e, i=i, v=2 * 0.97**e) for i in range(100, 1401, 200)] if batch else []
+        lines.append(epoch.format(e=e, v=2 * 0.97**e, t=took))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("batch", "epoch", "whole"),
+    [
+        ("", "Epoch {e}/200 loss {v:.4f} time {t:.1f}s", "an epoch takes 1,2"),
+        ("epoch {e} iter {i}/1400 loss {v:.4f}", "Epoch {e} took {t:.1f}s", "an epoch takes 1,2"),
+        ("(epoch: {e}, iters: {i}, time: 0.27) D: {v:.3f}", "End of epoch {e} / 20 \t Time Taken: {t:.0f} sec", "an e"),
+        ("epoch {e} iter {i}/1400 loss {v:.4f}", "Epoch {e} mean, time/step {t:.1f}s", "a step takes 1,2"),
+    ],
+)
+def test_a_time_that_comes_once_in_each_epoch_is_of_an_epoch(batch: str, epoch: str, whole: str) -> None:
+    [hit] = step_time_level_shift(ingest_bytes("train.log", _epochs(batch, epoch).encode()))
+    assert hit.title.startswith(whole), hit.title
+    assert hit.numbers["ratio"] == pytest.approx(3.08, rel=0.01)
