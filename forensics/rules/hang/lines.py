@@ -35,9 +35,12 @@ def named_rank(run: Run) -> Iterator[Clue]:
     """One clue for each kind of statement."""
     for line, clue in errors.clues("log"):
         named: dict[int, Evidence] = {}
-        for row, hit in matching(run, line.compiled, *line.needles):
+        hits = list(matching(run, line.compiled, *line.needles))
+        for row, hit in hits:
             if clue.holds(hit):
                 named |= {rank: event_evidence(row) for rank in _ranks(row, hit) if rank not in named}
+        if "arrived" in line.compiled.groupindex:
+            named = _not_among(run, line, [row for row, _ in hits])
         if clue.majority is not None and len(named) * 2 > len(world(run)) > 1:
             named = {clue.majority: next(iter(named.values()))}
         if named:
@@ -54,6 +57,17 @@ def _ranks(row: Mapping[str, Any], hit: re.Match[str]) -> Sequence[int]:
     if any(name in said for name in _NAMING):
         return listed(next((said[name] for name in _NAMING if said.get(name)), ""))
     return () if row["rank"] is None else (row["rank"],)
+
+
+def _not_among(run: Run, line: errors.ErrorLine, rows: Sequence[Mapping[str, Any]]) -> dict[int, Evidence]:
+    """The ranks that the longest list of those that arrived leaves out, where these are fewer."""
+    told = [(set(listed(hit["arrived"])), row) for row in rows for hit in line.compiled.finditer(row["text"] or "")]
+    if not told:
+        return {}
+    arrived, row = max(told, key=lambda one: len(one[0]))
+    last = max(max(ranks, default=0) for ranks, _ in told)
+    missing = {*world(run), *range(min(last + 1, 2 * len(arrived)))} - arrived  # of more, more are missing than arrived
+    return {rank: event_evidence(row) for rank in missing} if len(missing) < len(arrived) else {}
 
 
 #: What a line proves that names a rank, or a process of one.

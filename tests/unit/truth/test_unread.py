@@ -24,6 +24,11 @@ HOROVOD = (
         ((HOROVOD, "Stalled ops:allreduce.grad_w1 [missing ranks: 3] "), (3,)),
         ((HOROVOD, "Stalled ranks:", "2: [allreduce.grad/w1, allreduce.grad/w2 ...]"), (2,)),
         ((HOROVOD, "Stalled ranks:", "2!: [allreduce.grad/w1]"), (2,)),  # so marked where it will be shut down
+        # before 0.16 it names who came; who did not is between them, or on the fewer side
+        ((HOROVOD, "Stalled ops: conv [ready ranks: 5, 1, 4, 7, 2, 3], bn [ready ranks: 5, 1, 4, 7, 2, 3]"), (0, 6)),
+        ((HOROVOD, "Stalled ops: loss [ready ranks: 3], conv [ready ranks: 2, 0, 1]"), (3,)),
+        ((HOROVOD, "Stalled ops: loss [ready ranks: 1], conv [ready ranks: 3]"), ()),
+        ((HOROVOD, "Stalled ops: loss [ready ranks: 0, 999999999999]"), ()),
         (("Missing ranks:", "0: [metric.avg, loss.avg]", "1: [metric.avg]"), ()),
     ],
 )
