@@ -61,6 +61,8 @@ def understood(table: Packed) -> Packed:
         "grad_norm": [raw for raw in unknown if stands_for("norm_of_gradients", raw)],
     }
     alone = {names[0]: name for name, names in meant.items() if name not in known and names and _is_one(names)}
+    alone |= {} if "loss" in known else _of_epochs(table)
+    known |= {*alone.values()} & {"loss"}
     alone |= {} if known & {"loss", "eval_loss"} else _of_places(table, held_out)
     told = known | {*alone.values()}
     if not told & {"loss", "eval_loss"}:
@@ -88,6 +90,12 @@ def _is_one(names: Sequence[str]) -> bool:
     """Whether names mean one quantity: a single one, or functions of the same named data: the first is minimised."""
     data = {_LAST_WORD.sub("", raw) for raw in names}
     return len(names) == 1 or (len(data) == 1 and "" not in data and all(stands_for("objective", raw) for raw in names))
+
+
+def _of_epochs(table: Packed) -> dict[str, str]:
+    """Give the mean loss of each epoch as the loss of a run that prints no other."""
+    means = table.names.filter(pl.col("name") == "loss_epoch_avg")["raw_name"].drop_nulls().unique().to_list()
+    return {means[0]: "loss"} if len(means) == 1 else {}
 
 
 def _of_places(table: Packed, held_out: Sequence[str]) -> dict[str, str]:

@@ -378,3 +378,13 @@ def test_of_two_ways_to_the_loss_only_the_surer_one_is_taken(
 ) -> None:
     names = meant(**{name: [*own] * (40 // len(own)) for name, own in printed.items()})
     assert {name for name, known in names.items() if known == "loss"} == found
+
+
+@pytest.mark.parametrize(
+    ("printed", "loss"),
+    [(("loss_epoch_avg", "lr"), ["loss_epoch_avg"]), (("loss", "loss_epoch_avg"), ["loss"])],
+)
+def test_the_mean_loss_of_an_epoch_is_the_loss_where_no_other_is_printed(
+    printed: tuple[str, ...], loss: list[str]
+) -> None:
+    assert keys_of(made(*printed)).filter(pl.col("name") == "loss")["raw_name"].to_list() == loss
