@@ -44,6 +44,30 @@ def test_a_stall_that_training_got_over_is_none(tmp_path: Path) -> None:
     assert said(tmp_path, lines).outcome is Outcome.HEALTHY
 
 
+def test_the_report_of_a_watchdog_on_where_ranks_stood_is_a_hang(tmp_path: Path) -> None:
+    head = "[rank0]:[E504 ProcessGroupNCCL.cpp:1282] [PG 0 Rank 0] NCCL watchdog thread: desync debug report:"
+    verdict = said(
+        tmp_path, [*falling(1, 40), head, "   - [6] joined but didn't finish collective #812 (count from 1)"]
+    )
+    assert (*shape(verdict), verdict.culprits) == (*HANG, (6,))
+
+
+def test_the_rank_that_does_not_say_that_a_barrier_timed_out_is_the_one_that_is_missing(tmp_path: Path) -> None:
+    entered = [f"[rank {r}] entering barrier {b}" for b in range(1, 8) for r in range(6) if (b, r) != (7, 4)]
+    late = [f"[rank {r}] ERROR barrier 7 timed out after 1800 s" for r in (0, 1, 2, 3, 5)]
+    verdict = said(tmp_path, [*entered, *late])
+    assert (*shape(verdict), verdict.culprits) == (*HANG, (4,))
+
+
+@pytest.mark.parametrize(("later", "told"), [([], (*HANG, (12,))), (falling(41, 90), (Outcome.CANNOT_SAY, None, ()))])
+def test_a_log_that_ends_with_waiting_is_a_hang_of_whom_it_waits_for(
+    later: list[str], told: tuple[Outcome, Shape | None, tuple[int, ...]], tmp_path: Path
+) -> None:
+    waits = [f"WARNING still waiting for rank 12 at step 40 ({seconds} s)" for seconds in range(60, 1200, 60)]
+    verdict = said(tmp_path, [*falling(1, 40), *waits, *later])
+    assert (*shape(verdict), verdict.culprits) == told
+
+
 @pytest.mark.parametrize("code", [107_019, 107_020])
 def test_a_task_on_an_npu_that_timed_out_is_a_hang(code: int, tmp_path: Path) -> None:
     line = f"RuntimeError: NPU function error: AclrtSynchronizeDeviceWithTimeout, error code is {code}"
