@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 import numpy as np
@@ -10,7 +10,8 @@ import polars as pl
 from msgspec import Struct
 
 from forensics.case.joined.stores import counted
-from forensics.case.steps import SERIES, at
+from forensics.case.series import keys_of
+from forensics.case.steps import SERIES, are_sorted, at, only, parts
 from forensics.figure import Chart, Curve, Mark
 from forensics.figures._marks import inside
 from forensics.figures._thin import MOST_POINTS, note_of, thinned
@@ -25,6 +26,8 @@ _FOREIGN = lazily(r"[^A-Za-z0-9_./-]+")
 _SQUEEZED, _TAIL = 0.2, 5.0
 #: Values that differ less are distinguishable on a linear axis at any place of it.
 _TIMES = 5.0
+#: So many records are read for all charts together.
+_TOGETHER = 500_000
 
 
 class Metric(Struct, frozen=True):
@@ -39,25 +42,38 @@ class Metric(Struct, frozen=True):
     by_step: bool
 
 
-def rows_of(run: Run, names: Sequence[str]) -> pl.DataFrame:
-    """Give the records of some metrics in their order, with the step `at` of each."""
-    return (
-        counted(run, pl.col("name").is_in(names))
-        .filter(pl.col("value_class") != "null")
-        .with_columns(at(), pl.col("attempt").fill_null(0))
-        .sort("source", "attempt", "seq", maintain_order=True)
-        .collect()
-    )
+def rows_of_each(run: Run, charts: Sequence[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], pl.DataFrame]]:
+    """Give the records of the metrics of each chart in their order, with the step `at` of each.
+
+    Of few records those of all charts are read at once, as each reading has a cost of its own; of many, as they are
+    drawn, so that no more than one chart's are held.
+    """
+    told = [name for names in charts for name in names]
+    held = keys_of(run).filter(pl.col("name").is_in(told))["n"].sum()
+    every = _rows_of(run, told) if told and held <= _TOGETHER else None
+    for names in charts:
+        own = _rows_of(run, names) if every is None else every.filter(pl.col("name").cast(pl.String).is_in(names))
+        yield names, own
+
+
+def _rows_of(run: Run, names: Sequence[str]) -> pl.DataFrame:
+    rows = counted(run, pl.col("name").is_in(names), coded=True).filter(pl.col("value_class") != "null")
+    columns = [*SERIES, "name", "seq", "value", at()]
+    told = rows.with_columns(pl.col("attempt").fill_null(0)).select(columns).collect()
+    is_one = told["source"].n_unique() == 1 and are_sorted(only(told, "attempt", "seq"))
+    return told if is_one else told.sort(pl.col("source").cast(pl.String), "attempt", "seq", maintain_order=True)
 
 
 def metric_of(name: str, rows: pl.DataFrame, report: Report) -> Metric:
     """Choose the series that are drawn, in the order of the files: those of culprits, then those with most records."""
+    by_step = rows["at"].null_count() == 0
     record = pl.col("seq").rank("dense").over("source", "attempt", "rank") - 1  # one axis for unlike intervals
-    parts = rows.with_columns(record=record).partition_by(*SERIES, maintain_order=True)
+    placed = rows if by_step else rows.with_columns(record=record)
+    found = parts(placed, SERIES)
     culprits = frozenset(report.verdict.culprits)
-    best = sorted(parts, key=lambda p: (p["rank"][0] not in culprits, -p.height))[:_MOST_CURVES]
-    shown = tuple(part for part in parts if any(part is b for b in best))
-    return Metric(name, shown, culprits, rows["at"].null_count() == 0)
+    best = sorted(found, key=lambda p: (p["rank"][0] not in culprits, -p.height))[:_MOST_CURVES]
+    shown = tuple(part for part in found if any(part is b for b in best))
+    return Metric(name, shown, culprits, by_step)
 
 
 def key_of(name: str) -> str:

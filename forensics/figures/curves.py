@@ -8,9 +8,10 @@ import polars as pl
 
 from forensics.analyses.memory.series import series_of
 from forensics.analyses.pace.names import pace_name
+from forensics.case.series import keys_of
 from forensics.figure import Chart, Mark
 from forensics.figures._marks import step_marks
-from forensics.figures._metric import Metric, chart_of, metric_of, rows_of
+from forensics.figures._metric import Metric, chart_of, metric_of, rows_of_each
 from forensics.figures.kind import FigureKind
 from forensics.model import Report, Severity, Shape
 from forensics.store.run import Run
@@ -32,12 +33,12 @@ def curves(run: Run, report: Report) -> Iterator[Chart]:
     """
     named = named_metrics(run, report)
     marks = step_marks(run, report)
-    rows = rows_of(run, list(named))
-    have = set(rows["name"].value_counts().filter(pl.col("count") > 1)["name"])
-    for names in _charted([n for n in named if n in have], report):
-        own = rows.filter(pl.col("name").is_in(names))
+    counts = keys_of(run).filter(pl.col("n") > pl.col("n_null")).group_by("name").agg(pl.col("n", "n_null").sum())
+    have = set(counts.filter(pl.col("n") - pl.col("n_null") > 1)["name"])
+    for names, own in rows_of_each(run, _charted([n for n in named if n in have], report)):
         rules = tuple(sorted({rule for name in names for rule in named[name]}))
-        yield from _charts(metric_of(" and ".join(names), own, report), marks, rules)
+        if own.height > 1:
+            yield from _charts(metric_of(" and ".join(names), own, report), marks, rules)
 
 
 def _charted(named: Sequence[str], report: Report) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from forensics.analyses.pace.clocks import best_clocks
 from forensics.case.series import keys_of
 from forensics.figure import Chart
 from forensics.figures._marks import step_marks
-from forensics.figures._metric import chart_of, metric_of, rows_of
+from forensics.figures._metric import chart_of, metric_of, rows_of_each
 from forensics.figures.curves import named_metrics
 from forensics.figures.kind import FigureKind
 from forensics.figures.pace import FEWEST as FEWEST_TIMES
@@ -34,9 +34,8 @@ def series(run: Run, report: Report) -> Iterator[Chart]:
     left = counts.filter(~pl.col("name").is_in(drawn) & (pl.col("most") >= _FEWEST))
     names = left.sort("most", "name", descending=[True, False])["name"].to_list()
     shown = sorted(names[:_MOST_CHARTS])
-    rows, marks = rows_of(run, shown), step_marks(run, report)
-    for name in shown:
-        own = rows.filter(pl.col("name") == name)
+    marks = step_marks(run, report)
+    for (name,), own in rows_of_each(run, [(name,) for name in shown]):
         chart = chart_of(metric_of(name, own, report), marks, points=_POINTS) if own.height else None
         if chart is not None:
             left_out = f"; {len(shown)} of {len(names)} metrics are drawn" if len(shown) < len(names) else ""

@@ -70,6 +70,10 @@ def _ups(curve: Curve, rising: NDArray[np.intp]) -> tuple[int, ...]:
     )
 
 
+#: A schedule that begins again may leave out so many records less one.
+_SKIPPED = 3
+
+
 class Again(Struct, frozen=True):
     """When a schedule goes through its beginning again.
 
@@ -86,7 +90,7 @@ def begins_again(values: Floats, at: int, limits: Again) -> bool:
     new = values[at : at + limits.repeated]
     if len(new) < limits.repeated or len(each_once(new)) < limits.repeated - 1:
         return False
-    begins = (values[skip : skip + limits.repeated] for skip in range(min(3, at - limits.repeated + 1)))
+    begins = (values[skip : skip + limits.repeated] for skip in range(min(_SKIPPED, at - limits.repeated + 1)))
     return any(bool((np.abs(own - new) <= limits.same * np.abs(own)).all()) for own in begins)
 
 
@@ -96,6 +100,8 @@ def warms_again(values: Floats, limits: Again) -> int | None:
     A schedule with restarts leaves its trough smoothly, or leaps up to its peak.
     """
     falls = np.flatnonzero(values[1:] < (1 - limits.moved) * values[:-1]) + 1
+    begins = values[:_SKIPPED, None]
+    falls = falls[(np.abs(begins - values[falls]) <= limits.same * np.abs(begins)).any(axis=0)]
     again = (int(at) for at in falls if values[at] < values[at + 1 : at + limits.repeated].max(initial=0.0))
     return next((at for at in again if begins_again(values, at, limits)), None)
 

@@ -195,12 +195,13 @@ def stores_of(run: Run) -> Stores:
     return Stores(tuple(links), _keys(strand for many in gone.values() for strand in many))
 
 
-def counted(run: Run, where: pl.Expr | None = None) -> pl.LazyFrame:
+def counted(run: Run, where: pl.Expr | None = None, *, coded: bool = False) -> pl.LazyFrame:
     """Metric rows of a run without the series that another store holds too, in their order.
 
-    `where` chooses series, by the columns of `case.series.keys_of`.
+    `where` chooses series, by the columns of `case.series.keys_of`; `coded` as in `case.series.metric_rows`.
     """
-    return metric_rows(run, pl.lit(value=True) if where is None else where, without=stores_of(run).left_out)
+    chosen = pl.lit(value=True) if where is None else where
+    return metric_rows(run, chosen, without=stores_of(run).left_out, coded=coded)
 
 
 def counted_records(run: Run) -> pl.LazyFrame:

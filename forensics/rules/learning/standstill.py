@@ -129,9 +129,9 @@ def frozen_loss(run: Run, cfg: Frozen) -> Findings:
 
 def _frozen_parts(run: Run, cfg: Frozen) -> Findings:
     """Find losses of two players that all keep one value; where all are zero, a policy's are so by construction."""
-    parts = parts_of(run, holding(run, "of_loss"), cfg.many)
+    parts = parts_of(run, holding(run, "of_loss"), cfg.many) if reinforced(run) else []
     values = {value for one in parts for value in one["value"].unique()}
-    if not reinforced(run) or not 1 < len(values) == len(parts):
+    if not 1 < len(values) == len(parts):
         return
     first, last, count = parts[0].row(0, named=True), parts[0].row(-1, named=True), min(one.height for one in parts)
     told = ", ".join(f"{one['raw_name'][0]} {number(float(one['value'][0]))}" for one in parts[:3])

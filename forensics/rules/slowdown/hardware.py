@@ -7,12 +7,13 @@ import polars as pl
 from forensics.analyses.traces.gpu_clocks import Throttled, rank_of, throttled
 from forensics.case.backend import backend
 from forensics.case.errors.coded import events_telling
-from forensics.case.series import holding, metric_records, metric_rows
+from forensics.case.series import holding, index_of, metric_records, placed_rows
 from forensics.case.settings import OFF, settings
-from forensics.case.steps import in_file, ordered
+from forensics.case.steps import in_file, ordered, parts, step_of
 from forensics.knowledge.ranges import range_of
 from forensics.patterns import lazily
 from forensics.rules.kit import Findings, Onset, Run, Struct, event_evidence, proof, rule
+from forensics.store.packed import PLACE
 
 
 class Clocks(Struct, frozen=True):
@@ -84,8 +85,9 @@ class Utilisation(Struct, frozen=True):
 def low_mfu(run: Run, cfg: Utilisation) -> Findings:
     """Find the lowest median utilisation that a source prints."""
     named = holding(run, "utilisation")
-    rows = ordered(metric_rows(run, named).filter((pl.col("value") > 0) & pl.col("value").is_finite())).collect()
-    for _, part in rows.group_by(["source", "raw_name"], maintain_order=True):
+    finite = placed_rows(run, named).filter((pl.col("value") > 0) & pl.col("value").is_finite())
+    rows = ordered(finite).select("source", "raw_name", "name", "value", PLACE).collect()
+    for part in parts(rows, ("source", "raw_name")):
         late = part.slice(part.height // 10)
         middle = late["value"].median()
         if late.height < cfg.records or not isinstance(middle, float):
@@ -93,12 +95,13 @@ def low_mfu(run: Run, cfg: Utilisation) -> Findings:
         share = middle / 100 if "pct" in late["name"][0] or "percent" in late["name"][0] or middle > 1.5 else middle
         if share >= cfg.low:
             continue
-        first, slow = late.row(0, named=True), _slow_path(run)
+        first, last = (index_of(run).table.row(late[PLACE][at]) for at in (0, -1))
+        slow = _slow_path(run)
         yield low_mfu.finding(
             f"the model uses {100 * share:.1f} % of the peak arithmetic of its devices (median)",
             f"the median of {late.height} records; dense transformers reach 30 to 60 % where they are tuned",
-            proof(first, late.row(-1, named=True)),
-            Onset(step=first["at"], rank=first["rank"]),
+            proof(first, last),
+            Onset(step=step_of(first), rank=first["rank"]),
             numbers={"mfu": share, "records": late.height},
             severity="warning" if slow else "info",
             confidence="medium" if slow else "low",
