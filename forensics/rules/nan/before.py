@@ -7,7 +7,7 @@ from math import isfinite
 
 import polars as pl
 
-from forensics.analyses.nan.kind import Alarm, kind_of
+from forensics.analyses.nan.kind import Alarm, climbed_from, kind_of
 from forensics.analyses.nan.onset import NanOnset, lost
 from forensics.case.series import holding, metric_rows
 from forensics.case.steps import SERIES, ordered
@@ -31,10 +31,13 @@ def gradnorm_spike(run: Run, found: NanOnset) -> Findings:
     what = {"grad_norm": "gradient norm", "lr": "learning rate"}.get(rise.metric, "loss")
     lead = "a record" if rise.lead == 1 else f"{rise.lead} records"
     above = f"{rise.z:.1f} robust standard deviations above its past" if isfinite(rise.z) else "at once above its peak"
+    told, climbed = f"{above}, {lead} before the first bad one", climbed_from(run, found)
+    if climbed is not None and climbed != rise.step:
+        told = f"the loss rose from {at_step(climbed)} on"
     yield gradnorm_spike.finding(
         f"the {what} rose to {number(rise.row['value'])} at {at_step(rise.step)}, {rise.ratio:.3g} times its usual"
         f" value; values were not finite from {at_step(found.step)} on",
-        f"{above}, {lead} before the first bad one: an optimization blow-up, not a bad sample",
+        f"{told}: an optimization blow-up, not a bad sample",
         proof(rise.row, *found.evidence()),
         found.onset,
         confidence="high" if rise.metric == "grad_norm" else "medium",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,15 @@ def test_a_lone_line_of_a_late_step_does_not_say_that_the_run_was_never_finite(t
 def test_a_lone_line_of_an_early_step_says_that_it_was_so_from_the_start(tmp_path: Path) -> None:
     log = "starting\nLoss became infinite or NaN at iteration=3!\n"
     assert asked(tmp_path, train_log=log).kind == "from_start"
+
+
+@pytest.mark.parametrize(("climb", "since"), [(100, "the loss rose from step 301 on: "), (0, "")])
+def test_a_loss_that_climbed_to_nan_is_told_with_the_step_from_which_it_rose(climb: int, since: str) -> None:
+    chance = random.Random(7)
+    level = [(2 + 2 * 0.5 ** (at / 40)) * chance.uniform(0.98, 1.02) for at in range(300)]
+    last = [2 * 1.03 ** (at / 4) for at in range(climb)] if climb else [2.0, 4.0, 9.0]
+    losses = [f"{value:.4f}" for value in level + last] + ["nan"] * 20
+    log = "".join(f"step {step} loss {loss} lr 3.0e-04\n" for step, loss in enumerate(losses))
+    report = pipeline.report_of(pipeline.ingest_bytes("train.log", log.encode()))
+    [rise] = [f for f in report.findings if f.rule == "NAN002"]
+    assert rise.because.partition("the loss rose from step 301 on: ")[1] == since
