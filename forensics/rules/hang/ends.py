@@ -14,7 +14,7 @@ from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
 from forensics.knowledge.errors import of_host
-from forensics.knowledge.signals import is_aborted, is_asked, is_killed
+from forensics.knowledge.signals import is_aborted, is_asked, is_killed, is_sent, signal_of
 from forensics.knowledge.suspects import suspect
 from forensics.rules._errors import of_failure, said, short
 from forensics.rules.hang.clue import Clue, gives_clues, of_seen
@@ -28,15 +28,19 @@ def died(run: Run) -> Iterator[Clue]:
     """Deaths by a signal, forced kills and absent ranks."""
     told = exits(run)
     dead = [e for e in told.by_rank.values() if is_killed(e.code) and not e.forced]
-    dead += _aborted(run, told)
+    own = [e for e in dead if not is_sent(e.code)]
+    dead = (own or dead) + _aborted(run, told)  # a launcher kills those that are left
     stuck = [e for e in told.by_rank.values() if e.forced]
     everyone = world(run)
     if stuck and len(stuck) < max(2, len(everyone)):
         ranks = tuple(sorted(e.rank for e in stuck))
         why = f"{ranks_text(ranks)} did not react to SIGTERM and had to be killed by the launcher"
         yield Clue(ranks, "host_stall", 5, "exit", why, _ended(stuck))
-    if len(dead) * 2 >= len(everyone) and len(dead) > 1:
-        why = f"{len(dead)} of {len(everyone)} ranks died of a signal: no single rank is the cause"
+    codes = {e.code for e in dead}
+    if len(dead) * 2 >= len(everyone) and len(dead) > 1 and len(codes) == 1:
+        signal = signal_of(min(codes))
+        name = "a signal" if signal is None else signal.name
+        why = f"{len(dead)} of {len(everyone)} ranks died of {name}: no single rank is the cause"
         yield Clue((), "crash_all_ranks", 7, "exit", why, _ended(dead))
     else:
         for end in dead:

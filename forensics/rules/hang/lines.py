@@ -36,9 +36,10 @@ def named_rank(run: Run) -> Iterator[Clue]:
     for line, clue in errors.clues("log"):
         named: dict[int, Evidence] = {}
         hits = list(matching(run, line.compiled, *line.needles))
-        for row, hit in hits:
-            if clue.holds(hit):
-                named |= {rank: event_evidence(row) for rank in _ranks(row, hit) if rank not in named}
+        for row, first in hits:
+            for hit in [*line.compiled.finditer(row["text"] or "")] or [first]:
+                if clue.holds(hit):
+                    named |= {rank: event_evidence(row) for rank in _ranks(row, hit) if rank not in named}
         if "arrived" in line.compiled.groupindex:
             named = _not_among(run, line, [row for row, _ in hits])
         if clue.majority is not None and len(named) * 2 > len(world(run)) > 1:

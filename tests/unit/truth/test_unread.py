@@ -68,6 +68,39 @@ def test_a_log_that_ends_with_waiting_is_a_hang_of_whom_it_waits_for(
     assert (*shape(verdict), verdict.culprits) == told
 
 
+def test_every_rank_is_named_that_one_line_of_the_recorders_analysis_blames(tmp_path: Path) -> None:
+    said_of = "Culprit rank {r}; Error type: SIZE_OR_SYNTAX_MISMATCH, Expected input sizes: '[[1025]]'"
+    line = "error msg: " + ", ".join(said_of.format(r=r) for r in (22, 110))
+    verdict = said(tmp_path, ["Collective 39 at entry 38 errors", "collective: nccl:all_reduce", line])
+    assert (*shape(verdict), verdict.culprits, verdict.cause) == (*HANG, (22, 110), "collective_mismatch")
+
+
+@pytest.mark.parametrize(
+    ("ends", "culprits", "cause"),
+    [
+        ({0: 11, 4: 9}, (0,), "silent_death_segv"),  # the launcher kills who is left
+        ({0: 11, 4: 11}, (), "crash_all_ranks"),
+        ({0: 11, 4: 7}, (0, 4), "silent_death_segv"),
+    ],
+)
+def test_ranks_that_a_launcher_lists_with_their_signals_died_of_those_that_are_their_own(
+    ends: dict[int, int], culprits: tuple[int, ...], cause: str, tmp_path: Path
+) -> None:
+    lines = [f"rank {rank} died from signal {signal} and dumped core" for rank, signal in ends.items()]
+    verdict = said(tmp_path, [*falling(1, 40), *lines])
+    assert (*shape(verdict), verdict.culprits, verdict.cause) == (*CRASH, culprits, cause)
+
+
+@pytest.mark.parametrize(
+    ("how", "cause"),
+    [("died with <Signals.SIGSEGV: 11>.", "silent_death_segv"), ("returned non-zero exit status 1.", "child_failed")],
+)
+def test_the_command_of_a_rank_that_failed_names_it(how: str, cause: str, tmp_path: Path) -> None:
+    command = "Command '['/opt/bin/python3', '-u', 'fit.py', '--local_rank=7', '--lr', '0.4']' "
+    verdict = said(tmp_path, [*falling(1, 40), f"subprocess.CalledProcessError: {command}{how}"])
+    assert (*shape(verdict), verdict.culprits, verdict.cause) == (*CRASH, (7,), cause)
+
+
 @pytest.mark.parametrize("code", [107_019, 107_020])
 def test_a_task_on_an_npu_that_timed_out_is_a_hang(code: int, tmp_path: Path) -> None:
     line = f"RuntimeError: NPU function error: AclrtSynchronizeDeviceWithTimeout, error code is {code}"
