@@ -168,6 +168,8 @@ def test_two_numbers_that_are_no_clock_tell_no_time(lines: list[str]) -> None:
         ("30/10 22:18:02 | step 4", "2023-10-30 22:18:02"),
         ("[10/30 22:18:02 d2.utils.events]: iter: 19", "2023-10-30 22:18:02"),
         ("09-24 22:55:11 Epoch 0/7 itr 104/3489: lr: 0.0001", "2023-09-24 22:55:11"),
+        ("INFO 09-24 22:55:11 engine.py:88] step 4", "2023-09-24 22:55:11"),
+        ("epoch 10/30 00:12:05 loss 0.4", None),  # the tenth of thirty epochs, and how long it took
         ("1/10/30 22:18:02 of a path", None),
     ],
 )
