@@ -24,7 +24,7 @@ from msgspec import Struct
 from forensics.dialects._numbers import CLOCKED
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.learned.masking import LETTERS, SOURCE, UNIT_SOURCE, Slot, source
-from forensics.dialects.names import canonical, counts, falls, is_anew, measured, of_pair, seconds_in
+from forensics.dialects.names import canonical, counts, falls, is_anew, is_duration, measured, of_pair, seconds_in
 from forensics.dialects.spec import DECIMAL_COMMA, NS, RESERVED, Line, N, Name
 from forensics.knowledge.vocabulary import in_english, keys_of, stands_for
 from forensics.patterns import lazily
@@ -160,7 +160,9 @@ def as_line(family: Family, *, points: bool = False) -> Line:
         if role is None and not column.key:
             continue
         group = role or groups[column.key]
-        if role is None:
+        if role is None and _counts_batches(column):
+            names[group] = None
+        elif role is None:
             name = players.get(column.key) or _named(column, ordered[i - 1].key if i else "")
             name = Name("step_time_s", seconds_of(column) or 1.0) if column.key == family.time else name
             names[group] = _of_evaluation(name, column.key) if family.held_out else name
@@ -183,6 +185,12 @@ def as_line(family: Family, *, points: bool = False) -> Line:
     if family.pattern:
         return Line("metrics", family.needle, family.pattern, names=names, comma=comma, points=points)
     return Line(meaning, _needle(literals), "".join(parts), names=names, comma=comma, points=points)
+
+
+def _counts_batches(column: Column) -> bool:
+    """Whether a number in brackets is the batch of a test and its count, as in `Test: [50/196]`; a share has none."""
+    in_brackets = bool(column.maxima) and all(cell.before.endswith("[") for cell in column.cells)
+    return in_brackets and stands_for("held_out_word", column.key) and not stands_for("printed_metric", column.key)
 
 
 def seconds_of(column: Column) -> float | None:
@@ -223,8 +231,8 @@ def _pair_of(pairs: Sequence[str], keys: Sequence[str], names: tuple[str, str]) 
 
 def _of_evaluation(name: Name, key: str) -> Name:
     """The name of what an evaluation measures; a rate is none, and a time there is that of no training step."""
-    if name.canonical == "step_time_s":
-        return Name(key)
+    if name.canonical == "step_time_s" or is_duration(key):
+        return Name(f"val {key}")
     measures = stands_for("printed_metric", name.canonical) and not stands_for("printed_rate", name.canonical)
     held_out = stands_for("held_out_word", name.canonical) or not measures
     return name if held_out else Name(canonical(f"val {name.canonical}").canonical, name.scale)

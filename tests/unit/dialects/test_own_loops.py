@@ -333,4 +333,10 @@ def test_a_line_that_sums_up_the_batches_of_a_test_is_of_the_test(sums: str, hel
         lines.append(sums.format(a=e - 0.1, v=e + 1.0))
     found = told(lines)
     assert found["loss"][0] == 30
+    assert "Test" not in found
     assert (found["val Prec@1"][0], found["Prec@1"][0]) == (held_out, 48 - held_out)
+
+
+def test_a_share_of_a_test_without_brackets_is_no_batch() -> None:
+    lines = [f"epoch {e} loss {2 / (1 + e):.3f} Test: {300 + 2 * e}/500" for e in range(20)]
+    assert told(lines)["Test"][0] == 20
