@@ -362,3 +362,12 @@ def test_a_metric_of_any_name_has_a_key_of_its_own_without_blanks() -> None:
     assert len(set(keys.values())) == len(names)
     assert (keys["a-b"], keys["eval/acc"]) == ("a-b", "eval/acc")
     assert not [key for key in keys.values() if not key.replace("/", "").replace("-", "").isalnum()]
+
+
+@pytest.mark.parametrize("name", ["nan-blowup-kempnerforge", "oom-then-hang-torchrun"])
+def test_metrics_that_are_read_one_by_one_are_drawn_as_those_that_are_read_together(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = figures_of(name)
+    monkeypatch.setattr("forensics.figures._metric._TOGETHER", 0)
+    assert figures_of(name) == together

@@ -388,3 +388,14 @@ def test_the_mean_loss_of_an_epoch_is_the_loss_where_no_other_is_printed(
     printed: tuple[str, ...], loss: list[str]
 ) -> None:
     assert keys_of(made(*printed)).filter(pl.col("name") == "loss")["raw_name"].to_list() == loss
+
+
+def test_of_two_means_of_epochs_neither_is_the_loss() -> None:
+    rows = {
+        "source": ["a.log"] * 2,
+        "seq": [0, 1],
+        "raw_name": ["a", "b"],
+        "name": ["loss_epoch_avg"] * 2,
+        "value": [2.0, 1.0],
+    }
+    assert keys_of(run_of("run", {"metrics": pl.DataFrame(rows)}))["name"].to_list() == ["loss_epoch_avg"] * 2

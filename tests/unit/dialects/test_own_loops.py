@@ -340,3 +340,25 @@ def test_a_line_that_sums_up_the_batches_of_a_test_is_of_the_test(sums: str, hel
 def test_a_share_of_a_test_without_brackets_is_no_batch() -> None:
     lines = [f"epoch {e} loss {2 / (1 + e):.3f} Test: {300 + 2 * e}/500" for e in range(20)]
     assert told(lines)["Test"][0] == 20
+
+
+def _tested(*, sums_in_training: bool) -> list[str]:
+    lines: list[str] = []
+    for e in range(6):
+        lines += [
+            f"Epoch: [{e}][{b}/500] Time 0.4{b % 7} Loss {2 / (1 + e):.4f} Prec@1 {e:.3f}" for b in range(0, 500, 100)
+        ]
+        lines += [" * Prec@1 0.500"] * (sums_in_training and e == 3)
+        lines += [f"Test: [{b}/80] Time 0.13{e} Loss {2.2 / (1 + e):.4f} Prec@1 {e - 0.1:.3f}" for b in (0, 40)]
+        lines.append(f" * Prec@1 {e - 0.1:.3f}")
+    return lines
+
+
+def test_the_times_of_a_test_are_none_of_training() -> None:
+    found = told(_tested(sums_in_training=False))
+    assert (found["val Time"][0], found["Time"][0]) == (12, 30)
+
+
+@pytest.mark.parametrize(("sums_in_training", "held_out"), [(False, 18), (True, 12)])
+def test_a_line_that_sums_up_training_too_is_of_no_test(*, sums_in_training: bool, held_out: int) -> None:
+    assert told(_tested(sums_in_training=sums_in_training))["val Prec@1"][0] == held_out

@@ -125,3 +125,11 @@ def test_a_state_that_is_loaded_within_the_first_epoch_of_a_log_is_judged_by_its
     told = [one for one in found if one.severity.name == "WARNING" and one.rule.startswith("RSM")]
     assert {one.rule for one in told} == rules
     assert all(one.cause == "loss_step_at_resume" for one in told)
+
+
+def test_a_loss_that_doubles_and_falls_back_once_is_no_lasting_jump() -> None:
+    back = _batches(3.5, 2).splitlines(keepends=True)
+    back[-2] = "Epoch: [83][5600/10010]\tTime 0.40\tLoss 1.6400\n"
+    log = _batches(1.65, 1) + "=> loaded checkpoint 'last.pth.tar' (epoch 83)\n" + "".join(back)
+    found = report_of(ingest_bytes("train.log", log.encode())).findings
+    assert [one.severity.name for one in found if one.rule == "RSM001"] == ["INFO"]

@@ -580,3 +580,25 @@ def test_a_time_that_comes_once_in_each_epoch_is_of_an_epoch(batch: str, epoch: 
     [hit] = step_time_level_shift(ingest_bytes("train.log", _epochs(batch, epoch).encode()))
     assert hit.title.startswith(whole), hit.title
     assert hit.numbers["ratio"] == pytest.approx(3.08, rel=0.01)
+
+
+def test_a_time_that_comes_twice_in_an_epoch_is_none_of_an_epoch() -> None:
+    lines = list[str]()
+    for half in range(2, 90):
+        lines += [
+            f"epoch {half // 2} iter {700 * (half % 2) + i}/1400 loss {2 * 0.98**half:.4f}"
+            for i in range(100, 701, 100)
+        ]
+        lines.append(f"Epoch {half // 2} took {(190 if half < 50 else 600) + half % 3:.1f}s")
+    [hit] = step_time_level_shift(ingest_bytes("train.log", ("\n".join(lines) + "\n").encode()))
+    assert hit.title.startswith("a step takes "), hit.title
+
+
+def test_the_time_between_records_is_of_a_step_though_one_comes_in_each_epoch() -> None:
+    second, lines = 0, list[str]()
+    for epoch in range(1, 81):
+        second += (2800 if epoch < 40 else 8400) + epoch % 5
+        day, clock = 1 + second // 86400, f"{second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02}"
+        lines.append(f"2026-03-{day:02} {clock} epoch {epoch} step {1400 * epoch} loss {2 * 0.98**epoch:.4f}")
+    [hit] = step_time_level_shift(ingest_bytes("train.log", ("\n".join(lines) + "\n").encode()))
+    assert hit.title.startswith("a step takes 6 s instead of 2 s"), hit.title

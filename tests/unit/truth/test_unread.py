@@ -39,6 +39,13 @@ def test_the_stall_check_of_horovod_is_a_hang(
     assert (*shape(verdict), verdict.culprits) == (*HANG, culprits)
 
 
+def test_a_rank_that_had_spoken_is_missing_where_all_before_it_are_ready(tmp_path: Path) -> None:
+    spoken = [f"[rank{r}]: step {s} | loss: {3 - s / 100:.4f}" for s in range(40) for r in range(9)]
+    ready = ", ".join(map(str, range(8)))
+    verdict = said(tmp_path, [*spoken, HOROVOD, f"Stalled ops: conv [ready ranks: {ready}]"])
+    assert (*shape(verdict), verdict.culprits) == (*HANG, (8,))
+
+
 def test_a_stall_that_training_got_over_is_none(tmp_path: Path) -> None:
     lines = [*falling(1, 40), HOROVOD, "Stalled ranks:", *falling(41, 90), DONE]
     assert said(tmp_path, lines).outcome is Outcome.HEALTHY
