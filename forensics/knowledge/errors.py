@@ -58,6 +58,7 @@ class Clue(Row, frozen=True):
     `by` is who says it: a line of the `log` or of the `host`, a `rendezvous`, or a `failure` of that cause; `weight` is
     how much it decides; every group of `where` fits its pattern. `rank` is at fault whoever prints the line, `majority`
     where more than half of the ranks are named. `gone` is the cause where ranks lost a peer and none timed out.
+    `waits`: whoever prints it waits itself, so that it is not at fault where another one names it.
     """
 
     by: str
@@ -68,6 +69,7 @@ class Clue(Row, frozen=True):
     rank: int | None = None
     majority: int | None = None
     gone: str = ""
+    waits: bool = False
 
     def holds(self, hit: re.Match[str]) -> bool:
         """Whether a hit of the row's pattern is one that proves it."""

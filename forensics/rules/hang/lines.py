@@ -42,6 +42,9 @@ def named_rank(run: Run) -> Iterator[Clue]:
                     named |= {rank: event_evidence(row) for rank in _ranks(row, hit) if rank not in named}
         if "arrived" in line.compiled.groupindex:
             named = _not_among(run, line, [row for row, _ in hits])
+        if clue.waits:
+            waiting = {row["rank"] for row, _ in hits}
+            named = {rank: proof for rank, proof in named.items() if rank not in waiting}
         if clue.majority is not None and len(named) * 2 > len(world(run)) > 1:
             named = {clue.majority: next(iter(named.values()))}
         if named:

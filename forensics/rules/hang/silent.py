@@ -13,12 +13,14 @@ from forensics.case.errors.kinds import Weight
 from forensics.case.errors.timeline import in_order
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
-from forensics.knowledge.errors import telling
+from forensics.knowledge.errors import by_id, telling
 from forensics.rules._errors import evidence_of, of_failure, onset_of, ranks_of, when
 from forensics.rules.hang.clue import RANKS, Clue, gives_clues, of_seen
 from forensics.rules.kit import Evidence, Findings, Run, rule
 
 _SHOWN = 3
+#: For each rank that no line names, so many complain: of fewer, a launcher ends one before it can, or a log is cut.
+_FEW = 4
 
 
 @gives_clues("HNG012 silent-rank")
@@ -26,9 +28,10 @@ def silent_rank(run: Run) -> Iterator[Clue]:
     """The ranks that do not complain while at least half of the job does.
 
     Each is known to exist. A number that no line carries proves no rank: a log may be an excerpt, and rank 0 often
-    prints without its number.
+    prints without its number. One between those that complain in one file is a rank, as ranks are counted through.
     """
-    said, everyone = complaints(run), world(run)
+    said = complaints(run)
+    everyone = world(run) | _between(said)
     victims = said.victims
     if not victims:
         return
@@ -44,6 +47,16 @@ def silent_rank(run: Run) -> Iterator[Clue]:
     whose = " (one node)" if lost else ""
     why = f"{ranks_do(sorted(victims), 'complain of a peer')}; {ranks_text(ranks)}{whose} {words}"
     yield Clue(ranks, cause, 4 if gone else 3, "log", why, _proof(run, said, ranks))
+
+
+def _between(said: Complaints) -> frozenset[int]:
+    """The few ranks that are missing between those that complain in one file."""
+    victims = said.victims
+    told = [one for kind in (said.closed, said.late) for rank, one in kind.items() if rank in victims]
+    if len({one.source for one in told}) != 1:
+        return frozenset()
+    missing = frozenset(range(min(victims), max(victims))) - victims
+    return missing if len(missing) * _FEW <= len(victims) else frozenset()
 
 
 def _waiting(run: Run) -> frozenset[int]:
@@ -94,8 +107,10 @@ def log_says_hang(run: Run) -> Findings:
         did, by = "logged nothing after it began to join the others", "the last line is of joining"
     elif first.weight == Weight.OWN or first.code in telling("waiting"):
         did, by = "was still waiting where its log ends", "its last lines say what it waits for"
+    row = by_id().get(first.code)
+    told = row.words if row is not None and row.words and not victims else f"{whose} {did}"
     yield log_says_hang.finding(
-        f"{whose} {did}{when(onset)}{blame}",
+        f"{told}{when(onset)}{blame}",
         f"{by}, and no later step was logged",
         evidence_of(found),
         onset,
