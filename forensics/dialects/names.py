@@ -94,7 +94,7 @@ def _roles(holds: str) -> dict[str, str]:
 @cache
 def _sizes() -> dict[str, str]:
     """Words of a memory → what they mean, beside a unit of bytes."""
-    return _roles("bytes") | _roles("counted")
+    return _roles("bytes") | _roles("counted") | _roles("sized")
 
 
 @cache
@@ -273,8 +273,8 @@ def measured(printed: str, units: Collection[str], values: Callable[[], Sequence
         printed, unit = within["bare"], within["inner"]
     words = _words(in_english(printed))
     factor = _units("bytes").get(unit)
-    if factor is not None and words in _sizes():
-        return Name(_sizes()[words], factor)
+    if factor is not None and (size := _sizes().get(words) or _sizes().get(_last_part(printed))) is not None:
+        return Name(size, factor)
     if factor is None and unit and words in _roles("sized"):
         return Name(f"{printed} ({unit})")  # no size: what else it may be is not asked for
     factor = _units("time").get(unit)
@@ -314,12 +314,17 @@ _SIZES: tuple[tuple[float, float, float], ...] = (
 
 def counted(printed: str) -> str | None:
     """What a name that counts an allocator's memory means where its numbers have the size of one (`to_gib`)."""
-    return _roles("counted").get(_words(printed.replace(".", "/").rpartition("/")[2]))
+    return _roles("counted").get(_last_part(printed))
 
 
 def sized(printed: str) -> str | None:
     """What a name of a memory means where its numbers are too large for a share of one (`to_gib`)."""
-    return _roles("sized").get(_words(printed.replace(".", "/").rpartition("/")[2]))
+    return _roles("sized").get(_last_part(printed))
+
+
+def _last_part(printed: str) -> str:
+    """The words behind the last point or slash of a name: `memory_allocated` of `torch.cuda.memory_allocated`."""
+    return _words(printed.replace(".", "/").rpartition("/")[2])
 
 
 def to_gib(largest: float) -> float | None:
@@ -329,7 +334,9 @@ def to_gib(largest: float) -> float | None:
 
 def is_duration(printed: str) -> bool:
     """Whether a name names a time that passed: `time`, `Time elapsed`; the time that is left does not count."""
-    return _words(printed).rpartition("_")[2] in _roles("each_time") or canonical(printed).canonical == "step_time_s"
+    words = _words(printed)
+    named = {words, words.rpartition("_")[2]} & _roles("each_time").keys()
+    return bool(named) or canonical(printed).canonical == "step_time_s"
 
 
 #: The largest loss scale is worth printing; a guidance or a weight may be a small power of two.
@@ -424,4 +431,8 @@ def is_since_start(values: Sequence[float]) -> bool:
     return rises and len(values) > ENUMERATED and values[0] * _GROWN <= values[-1]
 
 
-_HOLDING = {"powers": _are_powers, "falls": falls}
+def _are_above_one(values: Sequence[float]) -> bool:
+    return min(values, default=0.0) > 1
+
+
+_HOLDING = {"powers": _are_powers, "falls": falls, "above_one": _are_above_one}

@@ -274,7 +274,8 @@ def _families(
         found.sort(key=itemgetter(0))
         places, rows = [at for at, _ in found], [row for _, row in found]
         who = [ranks[at] for at in places] if ranks else []
-        rare = bool(heads) and len(rows) >= (_MIN_EVALUATIONS if _is_evaluation(signature) else _MIN_TINY)
+        fewest = _MIN_EVALUATIONS if heads and _is_evaluation(signature) else _MIN_TINY
+        rare = bool(heads or told) and len(rows) >= fewest  # a bar counts where no line does
         rare &= _is_evaluation(signature) or _is_of_epochs(signature)
         trusted = len(rows) >= repeats or rare or (excerpt and any(map(_is_lost, rows)))
         if trusted and (family := _family(signature, rows, who, places)) is not None:
@@ -344,10 +345,11 @@ def _begins_as_evaluation(row: Sequence[Slot]) -> bool:
 
 
 def _is_of_epochs(signature: tuple[str, ...]) -> bool:
-    """Whether a line gives the mean loss of an epoch, or nothing but its number or that of a fold."""
+    """Whether a line gives the mean loss of an epoch, a score on held-out data, its number or that of a fold alone."""
     keys = _keys_of(signature)
     counts = all(stands_for("counter_of_epochs", last_word(key)) for key in keys) or _is_of_folds(signature)
-    return len(keys) == 1 and (counts or canonical(keys[0]).canonical in {"loss", "eval_loss"})
+    scores = _HELD_OUT in signature and all(stands_for("printed_metric", key) for key in keys)
+    return len(keys) == 1 and (counts or scores or canonical(keys[0]).canonical in {"loss", "eval_loss"})
 
 
 def _is_of_folds(signature: tuple[str, ...]) -> bool:
@@ -500,16 +502,22 @@ def _family(
         )
     named = [c for c in columns if c.key and c.key not in speaker and roles.get(c.key) is None]
     players = players_of([c.key for c in named])
-    metric = [c for c in named if c.key in players or (names_a_metric(c.key) and _is_value(c))]
+    metric = [c for c in named if c.key in players or (names_a_metric(c.key) and _is_value(c)) or _is_memory(c)]
     measured = [c for c in named if c.varies]
-    if not roles and not (metric and _varies(metric)):
-        return None
+    if not roles and not (metric and (_varies(metric) or _HELD_OUT in signature)):
+        return None  # a score of an evaluation may well be 0 each time
     if named and not metric and all(map(_is_time, named)):
         return Family(tuple(columns), roles | speaker, is_metric=True)  # `Epoch 3 completed in 12.1s`
     moves = any(r in {"step", "iter"} for r in roles.values()) or any(c.has_a_course for c in measured)
+    moves |= any(c.maxima and c.counts_evenly for c in columns if roles.get(c.key) == "epoch")  # `fps 120 epoch: 3/500`
     if not metric and not (measured and moves):
         return Family(tuple(columns), roles | speaker, is_metric=False) if any(roles) and not measured else None
     return Family(tuple(columns), roles | speaker, is_metric=True)
+
+
+def _is_memory(column: Column) -> bool:
+    """Whether each number is one of bytes, under a name of a memory: `RAM used: 12.5 GB`, in a line of its own."""
+    return measured(column.key, column.units, lambda: column.values).canonical.endswith("_gib")
 
 
 def _is_search(columns: Sequence[Column], roles: Mapping[str, str]) -> bool:

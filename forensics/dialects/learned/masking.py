@@ -41,6 +41,8 @@ SOURCE = {
     NUMBER: rf"(?:{N}){_UNIT}?",
 }
 UNIT_SOURCE = _UNIT + "?"
+#: Behind the number of a process: `root[26709] INFO`, as coloredlogs prints it.
+_LEVEL = "(?:SPAM|TRACE|DEBUG|VERBOSE|INFO|NOTICE|SUCCESS|WARN(?:ING)?|ERROR|CRITICAL|FATAL)"
 #: A counter, or a rank, may be glued to its name: `e3 b120`, `iter120`, `[rank3]`, and with its plan `S40/300`.
 _GLUED_TO = ("e", "b", "ep", "it", "epoch", "iter", "step", "batch", "rank")
 _BEHIND = "|".join(rf"(?<=\b{name})(?=\d+\b)" for word in _GLUED_TO for name in (word, word.title()))
@@ -49,6 +51,7 @@ _TOKEN = lazily(
     rf"(?P<bar>{SOURCE[BAR]})|(?P<clock>{SOURCE[CLOCK]})"
     r"|(?P<opaque>\d{4}[-/.]\d\d[-/.]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?"
     r"|\d{1,2}/\d{1,2}/\d{4}\b|\d\d[-/]\d\d(?:[-/]\d\d)?(?=[ ,]+\d\d:\d\d)"
+    rf"|(?<=\w\[)\d{{1,10}}(?=\]:? {_LEVEL}\b)"
     r"|\d+(?::\d\d)+(?:[.,]\d+)?(?: [AP]M\b)?|(?<!\w)(?:\d+h ?)?\d+m ?\d{1,2}s\b|(?<![\w.])\d+\.\d+\.\d[\w.]*)"
     rf"|(?:(?:(?<![^\W\u3041-\ud7a3])(?<![.+\-\\])|(?<=\b[Ee]p\.))(?<!\w@)(?<![^\d\s\]kKM]/)|{_BEHIND}|{_OF_A_PLAN})"
     r"(?P<number>[-+]?(?:(?<![\[(])\d+,(?:\d{4,}|\d{1,2})(?![\d,.\])])|\d+(?:,\d{3})*(?:\.\d*(?:[dD][-+]\d+)?)?(?:[eE][-+]?\d+)?"
@@ -82,6 +85,8 @@ _ROW = lazily(r"\s*(?P<bar>[|│┃║])\s*(?P<key>[A-Za-z][^|│┃║\x01-\x04
 _ROWS = lazily(rf"{_ROW.pattern}(?={SOURCE[NUMBER]}\s*(?P=bar)?\s*$)")
 #: The same behind what a logger prints before a message.
 _CELL = lazily(rf"(?:^|[^\w\s]|\b(?:INFO|DEBUG))\s*[|│┃║]\s*(?P<key>{_KEY_WORD}(?: {_KEY_WORD}){{0,3}})\s*[|│┃║]\s*$")
+#: A name, and a bar before the value that ends the line: `Step 100: eval Accuracy |  0.31`, as Trax prints it.
+_BARRED = lazily(rf"(?:^|[:\]] )\s*(?P<key>{_KEY_WORD}(?: +{_KEY_WORD}){{0,2}}) +[|│] +$")
 _COUNTER = r"(?:epoch|step|iter(?:ation)?|batch|update)"
 #: A quantity whose counter comes before its value: `Loss for epoch 3: 0.5`.
 _COUNTED = lazily(
@@ -105,6 +110,8 @@ _VALUE_OF = lazily(r"\s*(?::|[)\]]\s*[:=])\s*")
 _BRACKETED = lazily(rf"\({_COUNTER}", re.IGNORECASE)
 _OTHER = "[\u0400-\u052f\u3041-\ud7a3]"
 _MIXED = lazily(rf"(?P<before>{_OTHER}(?:[{LETTERS} ]*?{_OTHER})? ?)\(?(?P<latin>[A-Za-z_][\x20-\x7e]*)")
+#: Letters of the longest abbreviation with a point: `Valid. loss`; a longer word ends a sentence.
+_ABBREVIATED = 6
 _OVER = frozenset(keys_of("word_before_a_maximum"))
 _OLD = frozenset(keys_of("word_before_an_old_value"))
 _WRAPPERS = frozenset(keys_of("wrapper_of_a_number"))
@@ -435,6 +442,9 @@ def _key(slot: Slot, previous: Slot | None) -> str:
     cell = _CELL.search(slot.before[-120:])
     if cell is not None and (previous is None or cell.start()):
         return key_of(f"{cell['key']}: ")
+    barred = _BARRED.search(slot.before[-120:])
+    if barred is not None and names_a_metric(barred["key"]):
+        return key_of(f"{barred['key']}: ")
     return key_of(slot.before) or ("" if previous is None else _counted_key(previous.before, slot.before))
 
 
@@ -498,6 +508,9 @@ def key_of(before: str) -> str:
     if found is None or stands_for("level_of_a_line", found["key"]):
         return ""
     words = _latin(found["key"]).split(" ")
+    words = words[1:] if len(words) > 1 and stands_for("level_of_a_line", words[0]) else words  # `INFO loss: 0.3`
+    ends = [at for at, word in enumerate(words[:-1]) if word[-1:] == "." and len(word) > _ABBREVIATED]
+    words = words[ends[-1] + 1 :] if ends else words  # `Epoch[3] complete. Time taken: 82 s`
     if words[-1].lower() in _OLD and not found["sep"].strip():
         return ""
     if _BRACKETED.fullmatch(words[-1]) and (len(words) == 1 or found["sep"][:1] != ")"):

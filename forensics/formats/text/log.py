@@ -51,7 +51,7 @@ _GLOBS = (
 
 @ingester(
     "text_log",
-    version=18,
+    version=19,
     sniff=Sniff(glob=_GLOBS, fallback=True),
     emits=("metrics", "events", "checkpoints", "progress", "collectives", "facts"),
     slicing="forensics.formats.text.slices",

@@ -216,6 +216,8 @@ def test_a_use_of_memory_without_a_unit_may_be_a_share() -> None:
 def test_a_use_of_memory_above_a_hundred_is_no_share() -> None:
     assert in_gib("gpu_mem", 101.0) == [("mem_allocated_gib", 101.0)]
     assert in_gib("rss", 20480.0) == [("process_rss_gib", 20.0)]
+    assert in_gib("Free GPU ram", 20480.0) == [("gpu_mem_free_gib", 20.0)]
+    assert in_gib("RAM used", 20480.0) == [("host_mem_used_gib", 20.0)]
     assert in_gib("peak", 20480.0) == [("peak", 20480.0)]
 
 

@@ -184,3 +184,92 @@ def test_no_byte_of_nested_objects_is_looked_at_twice(monkeypatch: pytest.Monkey
     data = b'{"a": {\n  ' * 5000
     _lines.Cut(data)
     assert 0 < sum(looked_at) <= len(data)
+
+
+@pytest.mark.parametrize("level", ["INFO", "DEBUG", "WARNING"])
+def test_the_level_of_a_line_is_no_part_of_a_name(level: str) -> None:
+    text = "".join(f"2031-05-06 11:{n:02d}:00,123 {level} Batch loss: {loss}\n" for n, loss in enumerate(LOSSES))
+    assert metrics(text)["raw_name"].unique().to_list() == ["Batch_loss"]
+
+
+def test_the_number_of_a_process_is_no_metric() -> None:
+    text = "".join(
+        f"2031-05-06 11:{n:02d}:00 gpu-host trainer[26709] INFO Batch loss: {loss}\n" for n, loss in enumerate(LOSSES)
+    )
+    assert metrics(text)["raw_name"].unique().to_list() == ["Batch_loss"]
+
+
+def test_the_number_in_brackets_behind_another_word_counts() -> None:
+    text = "".join(f"Epoch[{n}] loss: {loss}\n" for n, loss in enumerate(LOSSES))
+    assert course(text, "loss")[:2] == [(0, LOSSES[0]), (1, LOSSES[1])]
+
+
+def _with_evaluations(score: str) -> str:
+    """Three epochs of a bar, each with two lines of its evaluation, as H2O LLM Studio prints them."""
+    return "".join(
+        f"2031-05-06 1{epoch}:{at:02d}:00,570 - INFO: train loss: {loss}:"
+        f" {at:3d}%|####| {at + 1}/40 [00:12<01:18,  2.6it/s]\n"
+        + ("" if at < 39 else f"2031-05-06 1{epoch}:59:00,570 - INFO: Mean validation loss: {2 - epoch / 9:.4f}\n")
+        + ("" if at < 39 else f"2031-05-06 1{epoch}:59:00,571 - INFO: Validation BLEU: {score}\n")
+        for epoch in range(3)
+        for at, loss in enumerate(LOSSES)
+    )
+
+
+def test_three_evaluations_behind_a_bar_are_read_though_no_line_counts() -> None:
+    rows = metrics(_with_evaluations("0.00000"))
+    told = rows.group_by("raw_name").len().sort("raw_name").rows()
+    assert told == [("Mean_validation_loss", 3), ("Validation_BLEU", 3), ("train_loss", 120)]
+
+
+def test_a_number_of_no_evaluation_that_never_moves_is_not_read() -> None:
+    text = _with_evaluations("0.00000").replace("Validation BLEU", "Workers in use")
+    assert "Workers_in_use" not in metrics(text)["raw_name"].unique().to_list()
+
+
+def test_a_name_may_have_a_bar_before_its_value() -> None:
+    text = "".join(
+        f"Step {100 * n:6d}: train CrossEntropyLoss |  {loss}\n"
+        f"Step {100 * n:6d}: eval          Accuracy |  0.00000000\n"
+        for n, loss in enumerate(LOSSES)
+    )
+    assert course(text, "loss")[:2] == [(0, LOSSES[0]), (100, LOSSES[1])]
+    assert set(metrics(text)["raw_name"].unique()) == {"train_CrossEntropyLoss", "Accuracy"}
+
+
+def test_a_bar_before_a_count_names_nothing() -> None:
+    text = "".join(f"job {n} | shard | {n % 7}\n" for n, _ in enumerate(LOSSES))
+    assert "shard" not in (metrics(text)["raw_name"].unique().to_list() if metrics(text).height else [])
+
+
+def _rare_memory(printed: str) -> str:
+    return "".join(
+        f"2031-05-06 11:{n:02d}:00 INFO iter {n} loss {loss}\n"
+        + ("" if n % 5 else f"2031-05-06 11:{n:02d}:01 INFO {printed.format(9 + n / 7)}\n")
+        for n, loss in enumerate(LOSSES)
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed", "name"),
+    [
+        ("RAM usage: {:.1f} GB / 64.0 GB", "host_mem_used_gib"),
+        ("GPU memory used: {:.2f} GB", "gpu_mem_used_gib"),
+        ("process memory = {:.3f}GB", "process_rss_gib"),
+        ("torch.cuda.memory_allocated: {:.3f}GB", "mem_allocated_gib"),
+    ],
+)
+def test_a_memory_in_bytes_is_read_from_a_line_of_its_own(printed: str, name: str) -> None:
+    assert name in metrics(_rare_memory(printed))["name"].unique().to_list()
+
+
+def test_a_size_of_something_else_in_a_line_of_its_own_is_not_read() -> None:
+    assert metrics(_rare_memory("wrote shard: {:.1f} GB"))["name"].unique().to_list() == ["loss"]
+
+
+def test_a_speed_counts_by_the_epochs_that_its_line_counts() -> None:
+    text = "".join(
+        f"fps step: {61000 + n % 9} fps total: {41000 + n % 7} epoch: {n + 1}/500 frames: {65536 * n}\n"
+        for n in range(40)
+    )
+    assert set(metrics(text)["raw_name"].unique()) >= {"fps_step", "fps_total"}
