@@ -240,9 +240,11 @@ def one_score(run: Run, cfg: OneScore) -> Findings:
         return
     scores = [one for one in eval_curves(run) if one.higher]
     benchmarks = _benchmarks(run) if learned else []
+    benchmarks += () if scores else training_scores(run)  # no score of batches is the same to the last digit
     stood = next((one for one in (*scores, *benchmarks) if _stood(one, cfg)), None)
     if stood is not None:
-        yield _constant(stood, 0, fell if learned else 0.0, "one_answer" if stood in scores else "stale_evaluation")
+        is_stale = stood not in scores and benchmark_of(stood.name) is not None
+        yield _constant(stood, 0, fell if learned else 0.0, "stale_evaluation" if is_stale else "one_answer")
         return
     idle = [one for one in scores if _is_stuck(one, cfg)]
     if learned and idle and not any(_rise_of(one) >= cfg.near for one in scores):
