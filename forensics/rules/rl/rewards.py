@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from forensics.analyses.rl.episodes import Episodes, Fall, fall_of
 from forensics.analyses.rl.ranges import Hit, Persistence, gain_of, hit_of, judge, rewards_of, risen
 from forensics.analyses.rl.series import RlSeries, rl_series
 from forensics.knowledge.ranges import Range, range_of, ranges
 from forensics.knowledge.vocabulary import stands_for
-from forensics.rules.kit import Confidence, Findings, Run, Severity, rule
+from forensics.rules.kit import Confidence, Finding, Findings, Run, Severity, at_step, number, onset_at, proof, rule
 from forensics.rules.rl._words import finding_of
 from forensics.stats.spread import median
 from forensics.values import replace
@@ -77,11 +78,29 @@ def reward_trend(run: Run, cfg: Persistence) -> Findings:
         hit = judge(series, row, cfg)
         if hit is not None and hit.last < hit.first:
             yield finding_of(hit, Severity.WARNING, cause="reward_falls")
+        elif hit is None and (fall := fall_of(series, run.threshold(Episodes))) is not None and fall.rose:
+            yield _lost(fall)
         elif hit is None and _flat(series, row.from_step, cfg):
             flat = hit_of(series, range_of("reward_flat"), 0, red=False, share=0.0)
             explained = any(_red(other, row, cfg) for row in levels for other in every if other is not series)
             severity = Severity.WARNING if _level(series) and not explained else Severity.INFO
             yield replace(finding_of(flat, severity, cause="reward_flat"), confidence=Confidence.LOW)
+
+
+def _lost(fall: Fall) -> Finding:
+    """The finding of a reward that had risen, and fell to stay down."""
+    rows = fall.series.finite
+    start, before = rows.row(fall.onset, named=True), rows.row(max(0, fall.onset - 1), named=True)
+    return reward_trend.finding(
+        f"{fall.series.raw_name} fell from {number(fall.best)} to {number(fall.last)} from {at_step(start['at'])} on",
+        f"it stays down over the last of {rows.height} records, after it had risen",
+        proof(before, start, rows.row(-1, named=True)),
+        onset_at(start, before["at"] if fall.onset else None),
+        severity="warning",
+        confidence="medium",
+        cause="reward_falls",
+        numbers={"first": fall.best, "last": fall.last},
+    )
 
 
 def _flat(series: RlSeries, from_step: int, cfg: Persistence) -> bool:
