@@ -17,6 +17,7 @@ from forensics.case.series import metric_records
 from forensics.case.steps import at
 from forensics.knowledge.causes import is_kind
 from forensics.knowledge.paths import is_weights, whose
+from forensics.knowledge.vocabulary import words_for
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived, nothing
 
@@ -48,7 +49,8 @@ def _none_known() -> pl.DataFrame:
 
 def _known(run: Run, told: pl.DataFrame) -> pl.DataFrame:
     rows = _placed(run, told)
-    frame = rows.filter(pl.col("step").is_not_null()).with_columns(
+    bad = pl.col("path").str.contains(words_for("bad_by_name")).fill_null(value=False)
+    frame = rows.filter(pl.col("step").is_not_null(), ~bad).with_columns(
         written=pl.col("kind").is_in(_WRITTEN),
         order=pl.col("kind").replace_strict(_BEST_FIRST, default=9, return_dtype=pl.Int32),
     )

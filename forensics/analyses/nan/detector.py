@@ -118,7 +118,8 @@ def _timed(row: Row) -> Row:
 def _judge(run: Run, lines: list[_Line], rows: Watched) -> Iterator[Candidate]:
     source = lines[0].row["source"]
     losses = rows.filter((pl.col("source") == source) & _FINITE_LOSS)
-    at = losses.filter(pl.col("value") != 0.0).frame("line", "seq").select(_PLACE).to_series()
+    # a record with several losses is one
+    at = losses.filter(pl.col("value") != 0.0).frame("line", "seq").select(_PLACE).to_series().unique()
     after = int((at > lines[-1].line).sum()) if len(at) else _later_elsewhere(run, lines[-1], rows)
     ended = after >= _SURVIVED
     first = lines[0] if ended else _last_stretch(lines, at)
