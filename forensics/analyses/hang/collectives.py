@@ -17,7 +17,7 @@ from forensics.case.errors.coded import codes, events_of
 from forensics.case.errors.kinds import attributes
 from forensics.case.rank_spans import listed
 from forensics.case.world import world
-from forensics.knowledge.vocabulary import stands_for
+from forensics.knowledge.vocabulary import stands_for, words_for
 from forensics.patterns import lazily
 from forensics.store.run import Run, derived
 from forensics.store.schema import TABLES
@@ -107,7 +107,8 @@ def _rows(collectives: pl.LazyFrame, chosen: Mapping[int, str]) -> pl.DataFrame:
         .filter(pl.col("seq").is_not_null() & pl.col("group").is_not_null())
         .with_columns(
             pending=pending_expr(),
-            p2p=pl.col("attrs").str.contains('"p2p":\\s*"?true', literal=False).fill_null(value=False),
+            p2p=pl.col("attrs").str.contains('"p2p":\\s*"?true', literal=False).fill_null(value=False)
+            | pl.col("op").str.contains(words_for("point_to_point")).fill_null(value=False),
             ranks=pl.col("ranks").fill_null("").cast(pl.Categorical),  # grouped by its number: a text of all ranks
         )
         .sort("source", "record")
@@ -161,7 +162,10 @@ def sizes_in(run: Run, seq: int) -> dict[int, str]:
 
 
 def _late(run: Run) -> Iterator[tuple[int, int, str, str | None]]:
-    """The number, the rank, the operation and its sizes of what watchdogs report without a group."""
+    """The number, the rank, the operation and its sizes of what watchdogs report without a group.
+
+    Not of a send or a receive: these differ by design.
+    """
     if "collectives" not in run.frames:
         return iter(())
     return (
@@ -169,6 +173,7 @@ def _late(run: Run) -> Iterator[tuple[int, int, str, str | None]]:
         .filter(pl.col("group").is_null() & (pl.col("state") == "timed_out"))
         .select("seq", "rank", "op", "in_sizes")
         .drop_nulls(["seq", "rank", "op"])
+        .filter(~pl.col("op").str.contains(words_for("point_to_point")))
         .unique(["seq", "rank"], keep="first", maintain_order=True)
         .sort("seq", "rank")
         .collect()

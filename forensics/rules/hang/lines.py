@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from forensics.analyses.hang.collectives import sizes_in, timed_out_in
@@ -85,14 +85,17 @@ def host_lines(run: Run) -> Iterator[Clue]:
     for line, clue in errors.clues("host"):
         back = errors.by_id().get(line.taken_back_by)
         until = {row["source"]: row["line"] for row, _ in matching(run, back.compiled, *back.needles)} if back else {}
-        for row, hit in matching(run, line.compiled, *line.needles):
+        hits = list(matching(run, line.compiled, *line.needles))
+        blamed = _blamed(hits)
+        for row, hit in hits:
             if not clue.holds(hit) or row["line"] < until.get(row["source"], 0) or days_apart(run, row["t_ns"]):
                 continue
             said = {name.partition("__")[0]: said for name, said in hit.groupdict().items() if said}
             # who waits for an adapter in vain is its victim
             known = _peer(run, line, said["peer"]) if "peer" in said else None
             known = rank_named(run, said, row["text"] or "") if known is None else known
-            rank = known if known is not None else row["rank"]
+            victim = known is None and said.get("peer") in blamed
+            rank = None if victim else known if known is not None else row["rank"]
             if (clue.cause, rank) not in seen:
                 seen.add((clue.cause, rank))
                 named, whose = ((rank,), f" on rank {rank}") if rank is not None else ((), "")
@@ -100,6 +103,15 @@ def host_lines(run: Run) -> Iterator[Clue]:
                 words = f"{clue.words}{whose}"
                 stated = known is not None
                 yield Clue(named, clue.cause, weight, "host", words, (event_evidence(row),), stated=stated)
+
+
+def _blamed(hits: Iterable[tuple[Mapping[str, Any], re.Match[str]]]) -> frozenset[str]:
+    """Addresses that several ranks name as the one that they lost: each of these is its victim."""
+    speakers: dict[str, set[int]] = {}
+    for row, hit in hits:
+        if (peer := hit.groupdict().get("peer")) and row["rank"] is not None:
+            speakers.setdefault(peer, set()).add(row["rank"])
+    return frozenset(peer for peer, ranks in speakers.items() if len(ranks) > 1)
 
 
 def _peer(run: Run, line: errors.ErrorLine, peer: str) -> int | None:

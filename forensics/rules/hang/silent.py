@@ -10,7 +10,7 @@ from forensics.analyses.hang.last_seen import last_seen
 from forensics.analyses.hang.stacks import stacks
 from forensics.case.errors.exits import exits
 from forensics.case.errors.kinds import Weight
-from forensics.case.errors.timeline import in_order
+from forensics.case.errors.timeline import in_order, is_before
 from forensics.case.rank_spans import ranks_do, ranks_text
 from forensics.case.world import nodes, world
 from forensics.knowledge.errors import by_id, telling
@@ -19,8 +19,8 @@ from forensics.rules.hang.clue import RANKS, Clue, gives_clues, of_seen
 from forensics.rules.kit import Evidence, Findings, Run, rule
 
 _SHOWN = 3
-#: For each rank that no line names, so many complain: of fewer, a launcher ends one before it can, or a log is cut.
-_FEW = 4
+#: For each rank that no line names so many complain, and so many at least: of fewer, one may be ended before it can.
+_EACH, _FEWEST = 3, 4
 
 
 @gives_clues("HNG012 silent-rank")
@@ -35,7 +35,7 @@ def silent_rank(run: Run) -> Iterator[Clue]:
     victims = said.victims
     if not victims:
         return
-    quiet = everyone - victims - frozenset(said.own) - _waiting(run) - _ended_first(run)
+    quiet = everyone - victims - frozenset(said.own) - _waiting(run) - _ended_first(run) - _stopped(run, said)
     if not quiet or len(quiet) * 2 > len(everyone):
         return
     ranks = tuple(sorted(quiet))
@@ -56,7 +56,7 @@ def _between(said: Complaints) -> frozenset[int]:
     if len({one.source for one in told}) != 1:
         return frozenset()
     missing = frozenset(range(min(victims), max(victims))) - victims
-    return missing if len(missing) * _FEW <= len(victims) else frozenset()
+    return missing if len(victims) >= max(_FEWEST, _EACH * len(missing)) else frozenset()
 
 
 def _waiting(run: Run) -> frozenset[int]:
@@ -70,6 +70,13 @@ def _ended_first(run: Run) -> frozenset[int]:
     ends = exits(run).by_rank
     aborted = frozenset(r for r, e in ends.items() if e.code in (-6, 134))
     return aborted | frozenset(r for r, e in ends.items() if aborted and e.code == -15)
+
+
+def _stopped(run: Run, said: Complaints) -> frozenset[int]:
+    """Ranks that say that somebody stopped them, and not only after the others had missed them."""
+    cries = [f for kind in (said.closed, said.late) for f in kind.values()]
+    stops = (f for f in placed(run) if f.weight == Weight.STOP and f.rank is not None)
+    return frozenset(f.rank for f in stops if f.rank is not None and not any(is_before(cry, f) for cry in cries))
 
 
 def _lost_node(run: Run, quiet: frozenset[int], victims: frozenset[int]) -> bool:

@@ -54,8 +54,8 @@ def test_an_exception_of_an_ascend_device_is_no_time_out(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("complaining", "named"),
-    [((0, 1, 2, 4), (3,)), ((0, 1, 3), ()), ((0, 1, 2, 3), ()), ((0, 1, 2, 5), ())],
-    ids=["one of five", "one of four", "none", "two of six"],
+    [((0, 1, 2, 4), (3,)), ((0, 1, 3), ()), ((0, 1, 2, 3), ()), ((0, 1, 2, 5), ()), ((0, 1, 2, 5, 6, 7), (3, 4))],
+    ids=["one of five", "one of four", "none", "two of six", "two of eight"],
 )
 def test_a_rank_between_those_that_complain_is_named_where_four_do(
     complaining: tuple[int, ...], named: tuple[int, ...], tmp_path: Path
@@ -205,3 +205,39 @@ def test_an_epoch_that_takes_longer_is_read_behind_a_sentence(tmp_path: Path) ->
 def test_an_average_precision_that_detectron_copies_is_a_score(row: str, cause: str, tmp_path: Path) -> None:
     told = "".join(steps(10 * n, first=10 * n - 9) + f"d2.evaluation.testing: copypaste: {row}\n" for n in range(1, 7))
     assert judged(tmp_path, told).verdict.cause == cause
+
+
+_LOST = (
+    "{r:2d}: node0{n}:30{r}:40{r} [{d}] transport/net_ib.cc:1297 NCCL WARN NET/IB: Got completion from peer"
+    " {peer}<43211> with status=12 opcode=0 len=0 vendor err 129 (Send) hca mlx5_0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("peer", "named"),
+    [("10.1.0.13", (8, 9, 10, 11)), ("10.1.0.{r}", ())],
+    ids=["one address", "each another"],
+)
+def test_ranks_that_lost_one_address_are_its_victims(peer: str, named: tuple[int, ...], tmp_path: Path) -> None:
+    lost = "".join(
+        _LOST.format(r=r, n=r // 4, d=r % 4, peer=peer.format(r=r))
+        + f"{r:2d}: [rank{r}]: torch.distributed.DistBackendError: NCCL error: remote process exited\n"
+        for r in range(16)
+        if not 8 <= r < 12
+    )
+    assert tuple(judged(tmp_path, steps(40, head=" 0: ") + lost).verdict.culprits) == named
+
+
+@pytest.mark.parametrize(("odd", "others", "named"), [("SEND", "RECV", ()), ("ALLGATHER", "ALLREDUCE", (0,))])
+def test_a_send_and_a_receive_of_one_number_are_no_mismatch(
+    odd: str, others: str, named: tuple[int, ...], tmp_path: Path
+) -> None:
+    own = {f"rank_{r}": steps(40) + _WATCHDOG.format(r=r).replace("ALLREDUCE", others if r else odd) for r in range(4)}
+    assert tuple(judged(tmp_path, **own).verdict.culprits) == named
+
+
+def test_a_rank_that_was_told_to_end_is_not_silent(tmp_path: Path) -> None:
+    reset = "RuntimeError: store->get('0') got error: Connection reset by peer\n"
+    own = {f"rank_{r}": steps(40) + (reset if r else "WARNING Received SIGTERM, shutting down\n") for r in range(4)}
+    verdict = judged(tmp_path, **own).verdict
+    assert (verdict.shape, verdict.cause, tuple(verdict.culprits)) == ("stopped", "external_termination", (0,))
