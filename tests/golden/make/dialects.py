@@ -204,7 +204,7 @@ class Printed:
         onset, last = self.rows[min(self.trainer.onset, len(self.rows) - 1)]["step"], self.rows[-1]["step"]
         crash, stop = CRASHES[turn % len(CRASHES)], STOPS[turn % len(STOPS)]
         return {
-            "healthy": Label("healthy"),
+            "healthy": Label(self.about.get("healthy", "healthy")),
             "nan": Label("failed", "nan", (), onset, every),
             "diverge": Label(
                 "failed|suspect", "learning", ("diverged", "never_regained", "level_shift"), onset, 6 * every,
