@@ -107,8 +107,7 @@ def _rows(collectives: pl.LazyFrame, chosen: Mapping[int, str]) -> pl.DataFrame:
         .filter(pl.col("seq").is_not_null() & pl.col("group").is_not_null())
         .with_columns(
             pending=pending_expr(),
-            p2p=pl.col("attrs").str.contains('"p2p":\\s*"?true', literal=False).fill_null(value=False)
-            | pl.col("op").str.contains(words_for("point_to_point")).fill_null(value=False),
+            p2p=pl.col("attrs").str.contains('"p2p":\\s*"?true', literal=False).fill_null(value=False),
             ranks=pl.col("ranks").fill_null("").cast(pl.Categorical),  # grouped by its number: a text of all ranks
         )
         .sort("source", "record")

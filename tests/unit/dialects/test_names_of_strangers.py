@@ -238,7 +238,7 @@ def test_a_name_may_have_a_bar_before_its_value() -> None:
 
 
 def test_a_bar_before_a_count_names_nothing() -> None:
-    text = "".join(f"job {n} | shard | {n % 7}\n" for n, _ in enumerate(LOSSES))
+    text = "".join(f"job {n}: loss {loss}\njob {n}: shard | {n % 7}\n" for n, loss in enumerate(LOSSES))
     assert "shard" not in (metrics(text)["raw_name"].unique().to_list() if metrics(text).height else [])
 
 
@@ -273,3 +273,22 @@ def test_a_speed_counts_by_the_epochs_that_its_line_counts() -> None:
         for n in range(40)
     )
     assert set(metrics(text)["raw_name"].unique()) >= {"fps_step", "fps_total"}
+
+
+def test_a_count_beside_an_epoch_without_a_plan_is_no_metric() -> None:
+    text = "".join(f"epoch {n}: moved {17 * n % 23} files\n" for n, _ in enumerate(LOSSES))
+    assert metrics(text).is_empty()
+
+
+def test_three_numbers_of_no_evaluation_in_a_long_log_are_not_read() -> None:
+    text = "".join(
+        f"iter {n} loss {loss}\n" + ("" if n % 13 else f"entropy: {loss}\n") for n, loss in enumerate(LOSSES[1:], 1)
+    )
+    assert metrics(text + "".join(f"iter {n} loss 0.5\n" for n in range(40, 80)))["name"].unique().to_list() == ["loss"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "name"), [("Epoch[{}] Complete. loss: {}", "loss"), ("[{}] Valid. loss: {}", "Valid. loss")]
+)
+def test_a_long_word_with_a_point_ends_a_sentence_and_a_short_one_is_an_abbreviation(sentence: str, name: str) -> None:
+    assert name in [slot.key for slot in slots(sentence.format(3, 0.4))]

@@ -10,6 +10,7 @@ from forensics.api import triage
 from forensics.case.checkpoints import known
 from forensics.model import Report
 from forensics.pipeline import ingest_run
+from forensics.rules.hang.lines import host_lines, named_rank
 
 _NOTIFY = (
     "[rank{r}]: RuntimeError: npuSynchronizeDevice: NPU function error: AclrtSynchronizeDeviceWithTimeout, error code"
@@ -44,6 +45,7 @@ def test_a_rank_of_a_ring_that_waits_itself_is_not_at_fault(tmp_path: Path) -> N
     peers = {0: 3, 1: 0, 3: 2}  # each waits for the one before it; rank 2 alone says nothing
     own = {f"rank_{r}": steps(40) + (_NOTIFY.format(r=r, peer=peers[r]) if r in peers else "") for r in range(4)}
     assert tuple(judged(tmp_path, **own).verdict.culprits) == (2,)
+    assert [clue.ranks for clue in named_rank.find(ingest_run(tmp_path))] == [(2,)]
 
 
 def test_an_exception_of_an_ascend_device_is_no_time_out(tmp_path: Path) -> None:
@@ -237,7 +239,26 @@ def test_a_send_and_a_receive_of_one_number_are_no_mismatch(
 
 
 def test_a_rank_that_was_told_to_end_is_not_silent(tmp_path: Path) -> None:
-    reset = "RuntimeError: store->get('0') got error: Connection reset by peer\n"
-    own = {f"rank_{r}": steps(40) + (reset if r else "WARNING Received SIGTERM, shutting down\n") for r in range(4)}
+    reset = (
+        "[rank{r}]: torch.distributed.DistBackendError: [{r}] is setting up NCCL communicator and retrieving"
+        " ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Connection reset"
+        " by peer\n"
+    )
+    stopped = "WARNING Received SIGTERM, shutting down\n"
+    own = {f"rank_{r}": steps(40) + (reset.format(r=r) if r else stopped) for r in range(4)}
     verdict = judged(tmp_path, **own).verdict
     assert (verdict.shape, verdict.cause, tuple(verdict.culprits)) == ("stopped", "external_termination", (0,))
+
+
+def test_two_ranks_that_lost_one_address_are_its_victims(tmp_path: Path) -> None:
+    own = {
+        f"rank_{r}": steps(40) + ("" if r > 1 else _LOST.format(r=r, n=r, d=0, peer="10.1.0.13").partition(": ")[2])
+        for r in range(4)
+    }
+    judged(tmp_path, **own)
+    assert [clue.ranks for clue in host_lines.find(ingest_run(tmp_path))] == [()]
+
+
+def test_ranks_that_saw_no_progress_are_named(tmp_path: Path) -> None:
+    own = {f"rank_{r}": steps(40) + "watchdog: no progress for 900 s\n" for r in range(4)}
+    assert judged(tmp_path, **own).verdict.headline.startswith("Ranks 0-3 timed out waiting for the others")
