@@ -274,8 +274,7 @@ def _families(
         found.sort(key=itemgetter(0))
         places, rows = [at for at, _ in found], [row for _, row in found]
         who = [ranks[at] for at in places] if ranks else []
-        fewest = _MIN_EVALUATIONS if heads and _is_evaluation(signature) else _MIN_TINY
-        rare = bool(heads or told) and len(rows) >= fewest  # a bar counts where no line does
+        rare = bool(heads) and len(rows) >= (_MIN_EVALUATIONS if _is_evaluation(signature) else _MIN_TINY)
         rare &= _is_evaluation(signature) or _is_of_epochs(signature)
         trusted = len(rows) >= repeats or rare or (excerpt and any(map(_is_lost, rows)))
         if trusted and (family := _family(signature, rows, who, places)) is not None:
