@@ -20,7 +20,7 @@ from forensics.dialects._numbers import CLOCKED, seconds_of
 from forensics.dialects._numbers import SUFFIXES as THOUSANDS
 from forensics.dialects.names import is_duration, of_each_rank, of_rank, table
 from forensics.dialects.spec import DECIMAL_COMMA, N
-from forensics.knowledge.vocabulary import keys_of, stands_for
+from forensics.knowledge.vocabulary import keys_of, stands_for, words_for
 from forensics.patterns import lazily
 from forensics.values import replace
 
@@ -42,7 +42,7 @@ SOURCE = {
 }
 UNIT_SOURCE = _UNIT + "?"
 #: Behind the number of a process: `root[26709] INFO`, as coloredlogs prints it.
-_LEVEL = "(?:SPAM|TRACE|DEBUG|VERBOSE|INFO|NOTICE|SUCCESS|WARN(?:ING)?|ERROR|CRITICAL|FATAL)"
+_LEVEL = re.sub(r"[\^$]", "", words_for("level_of_a_line"))  # anywhere in a line
 #: A counter, or a rank, may be glued to its name: `e3 b120`, `iter120`, `[rank3]`, and with its plan `S40/300`.
 _GLUED_TO = ("e", "b", "ep", "it", "epoch", "iter", "step", "batch", "rank")
 _BEHIND = "|".join(rf"(?<=\b{name})(?=\d+\b)" for word in _GLUED_TO for name in (word, word.title()))
